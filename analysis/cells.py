@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A figure as it is handed on with its numbers, and how a cell of its table is written."""
+"""A figure as it is handed on with its numbers; what of a group is drawn, and how a cell of its table is written."""
 from dataclasses import dataclass, field
 
 from analysis import style
+from analysis.effects import Effect, by_repeat, quotient
+from analysis.measures import GIB, size_bytes
 from analysis.stats import Stat
 
 NAMES = {"skewed-min": "skewed-min (aio5y)", "skewed-y": "skewed-y (aio3y)", "redundant": "redundant (algorithm-1)", "stream": "stream (ours)",
          "skewed": "skewed (algorithm-2)", "direct-skewed": "direct-skewed (mmap1)", "direct-skewed-opt": "direct-skewed-opt (mmap1+opt)"}  # fmt: skip
+METHODS = {"aio": "aio", "uring": "io_uring", "mmap": "mmap", "swap": "swap", "stream": "stream (ours)"}
+TUNER_NAMES = {"manual": "manual choice", "naive": "Naive-Tune", "blk": "Blk-Tune"}
+STENCIL_NAMES = {"star7": "7 points", "edge19": "19 points", "box27": "27 points"}
+BUFFERS_GIB = "size of the two Buffers (GiB)"
 NOT_GIVEN = "not given in the text"
+ONE_RUN = "one run"
 
 
 @dataclass
@@ -22,11 +29,85 @@ class Drawn:
     notes: list = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Ratio(Stat):
+    """Of pairs of runs, one of each round. low and high: the 95 % interval, or the range where there are too few pairs for one."""
+
+    interval: bool = False
+
+
+class Rounds:
+    """How many rounds stand behind what a figure draws. What a single run took is not drawn, unless it was counted and is exact."""
+
+    def __init__(self, exact=False):
+        self.exact, self.counts, self.single, self.failures, self.spreads = exact, [], 0, 0, set()
+
+    def of(self, value):
+        """The value as it is drawn: a Gap in the place of a single run."""
+        if not isinstance(value, Stat):
+            self.failures += isinstance(value, str) and not isinstance(value, style.Gap) and bool(value)
+            return value
+        if value.n < 2 and not self.exact:
+            self.single += 1
+            return style.Gap(ONE_RUN)
+        self.counts.append(value.n)
+        self.spreads.add("times" if not isinstance(value, Ratio) else "interval" if value.interval else "range")
+        return value
+
+    def row(self, values):
+        return [self.of(v) for v in values]
+
+    def _lines(self):
+        if "interval" not in self.spreads:
+            return "smallest to largest"
+        return "95 % interval" + (" of ratios" if "times" in self.spreads else "") + ("; of fewer than five rounds the range" if "range" in self.spreads else "") + ("; of other numbers smallest to largest" if "times" in self.spreads else "")
+
+    def say(self):
+        low, high = min(self.counts), max(self.counts)
+        counted = "counted, the same in every round" if self.exact else f"lines: {self._lines()}"
+        return f"n = {low} round{'s' if high > 1 else ''}; {counted}" if low == high else f"n = {low} to {high} rounds; {counted}"
+
+    def finish(self, drawn, *more):
+        """Says n and spread under the figure, and in the notes what is left out. No figure where nothing is left."""
+        if self.single:
+            drawn.notes.append(f"One run: not drawn ({self.single} point{'s' if self.single > 1 else ''}); the table has its number.")
+        if drawn.figure is not None and not self.counts and not self.failures:
+            style.close(drawn.figure)
+            drawn.figure = None
+            drawn.notes.append("No figure: no point stands on two runs or more.")
+        elif drawn.figure is not None:
+            style.foot(drawn.figure, ". ".join([*([self.say()] if self.counts else []), *more]))
+        return drawn
+
+
 def cell(group, of):
     """Stat of a group, or its failure in words, or a Gap where it ended and was not counted, or None where it was not run."""
     if group is None:
         return None
     return group.stat(of) or (group.failure or (style.Gap("not counted") if group.done else None))
+
+
+def paired(values, failed=0, exact=False):
+    """A Ratio of {round: quotient}; a Gap where there is none."""
+    if not values:
+        return style.Gap("no common round")
+    effect = Effect(tuple(values.values()), exact)
+    ends = effect.interval()
+    low, high = ends or (min(effect.values), max(effect.values))
+    return Ratio(effect.value, low, high, effect.n, failed, interval=bool(ends) and not exact)
+
+
+def ratio(a, b, of):
+    """a's value over b's, of paired rounds: a Ratio, or why one of the two failed, or a Gap, or None where one was not run."""
+    if a is None or b is None:
+        return None
+    lost = next((g for g in (a, b) if not g.done), None)
+    if lost is not None:
+        return lost.failure or None
+    values, base = by_repeat(a, of), by_repeat(b, of)
+    if not values or not base:
+        return style.Gap("not counted")
+    return paired(quotient(values, base), len(a.failures) + (len(b.failures) if a is not b else 0))
 
 
 def show(value, form="{:.3g}"):
@@ -37,8 +118,9 @@ def show(value, form="{:.3g}"):
         return str(value) if isinstance(value, style.Gap) else f"failed: {value}" if value else ""
     if isinstance(value, Stat):
         lost = f", {value.failed} failed" if value.failed else ""
+        left, right = "[]" if isinstance(value, Ratio) and value.interval else "()"
         if value.n > 1:
-            return f"{form.format(value.median)} ({form.format(value.low)} to {form.format(value.high)}, n={value.n}{lost})"
+            return f"{form.format(value.median)} {left}{form.format(value.low)} to {form.format(value.high)}, n={value.n}{lost}{right}"
         return form.format(value.median) + (f" ({lost[2:]})" if lost else "")
     return form.format(value) if isinstance(value, float) else str(value)
 
@@ -48,3 +130,8 @@ def over(value, base):
     if isinstance(value, Stat) and isinstance(base, Stat) and base.low > 0:
         return value.over(base)
     return value if isinstance(value, str) else None
+
+
+def in_gib(size):
+    """ "512MiB" -> "0.5"."""
+    return f"{size_bytes(size) / GIB:g}"

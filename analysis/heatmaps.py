@@ -57,7 +57,7 @@ def strips(timeline, end):
 
 def draw(picked):
     """picked: [(label, Timeline), ...]. A row each, of three panels: needed, source, target."""
-    figure, axes = style.new(7.0, 0.7 + 1.15 * len(picked), rows=len(picked), columns=3, squeeze=False)
+    figure, axes = style.new(style.TWO, 0.7 + 1.15 * len(picked), rows=len(picked), columns=3, squeeze=False)
     mesh = None
     for row, (label, timeline) in zip(axes, picked):
         mesh = _draw_row(row, label, timeline)

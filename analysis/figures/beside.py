@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the papers say beside their main line: division schemes, enough DRAM, layout and work-share, slow and fast devices, HHRT."""
 from analysis import style
-from analysis.cells import Drawn, cell, over, show
+from analysis.cells import TUNER_NAMES, Drawn, Rounds, cell, over, ratio, show
 from analysis.measures import GIB, ON_MAPPING, SHORT, bench_rate, gupdates, per_step, seconds, typical_block_bytes, version
+
+TEMPORAL = "temporal block size k (steps)"
 
 
 def divisions(plan, published):
@@ -14,16 +16,18 @@ def divisions(plan, published):
         p = g.first(lambda r: r.report["plan"], {})
         rows.append([f"Fig. {g['figure']}", g["case"] or "", g["division"] or "", f"by {p.get('by')}, bz {p.get('bz')}, bt {p.get('bt')}" if p else "", show(used, "{:.3f}"), show(typical, "{:.3f}"), show(over(used, typical), "{:.3f}")])
     return Drawn("divisions", "Figs. 16 to 18: division schemes and the size of the Blocks", None, ["figure", "case", "division", "Block", "both Blocks GiB", "by the typical size GiB", "exact / typical"], rows,
-                 ["Planned, not run. Balanced: Blocks of equal by; unbalanced: as many, the last one smaller, since it carries the overlap of bt."])  # fmt: skip
+                 ["Planned, not run: counted, so one plan of each is enough. Balanced: Blocks of equal by; unbalanced: as many, the last one smaller, since it carries the overlap of bt."])  # fmt: skip
 
 
 def enough(plan, published):
-    figure, ax = style.new(5.6, 3.2)
-    backends = ["dram", "mmap"]
-    series = {b: [cell(plan.one(backend=b, algorithm=a), seconds) for a in ON_MAPPING] for b in backends}
-    style.bars(ax, [version("mmap", a) for a in ON_MAPPING], series, "seconds", names={"dram": "plain memory", "mmap": "mapped file, enough DRAM"})
-    rows = [[version("mmap", a), show(series["dram"][i], "{:.2f}"), show(series["mmap"][i], "{:.2f}"), show(over(series["mmap"][i], series["dram"][i]), "{:.2f}")] for i, a in enumerate(ON_MAPPING)]
-    return Drawn("enough", "mmap1 and mmap1+opt with enough DRAM", figure, ["version", "plain memory s", "mapped file s", "mapped / plain"], rows, ["The same program on anonymous memory and on a mapped file that the DRAM holds."])
+    group, rounds = lambda b, a: plan.one(backend=b, algorithm=a), Rounds()
+    quotients = [ratio(group("mmap", a), group("dram", a), seconds) for a in ON_MAPPING]
+    figure, ax = style.new(style.ONE, 2.1)
+    style.dots(ax, [version("mmap", a) for a in ON_MAPPING], {"ratio": rounds.row(quotients)}, "time on a mapped file / in plain memory", base="plain memory", names={"ratio": "mapped file that DRAM holds"})
+    style.legend_above(figure, ax)
+    rows = [[version("mmap", a), show(cell(group("dram", a), seconds), "{:.2f}"), show(cell(group("mmap", a), seconds), "{:.2f}"), show(q, "{:.2f}")] for a, q in zip(ON_MAPPING, quotients)]
+    return rounds.finish(Drawn("enough", "mmap1 and mmap1+opt with enough DRAM", figure, ["version", "plain memory s", "mapped file s", "mapped / plain"], rows,
+                               ["The same program on anonymous memory and on a mapped file that the DRAM holds. The paper says that both versions are fast then, and gives no number."]))  # fmt: skip
 
 
 def largest(plan, published):
@@ -32,63 +36,70 @@ def largest(plan, published):
 
 
 def layout(plan, published):
-    figure, (left, right) = style.new(6.8, 3.2, columns=2)
-    rates = [cell(plan.one(what="layout", rows=r), bench_rate) for r in ("padded", "plain")]
-    times = [cell(plan.one(what="share", algorithm=a), seconds) for a in ("direct-skewed-opt", "direct-skewed")]
-    style.bars(left, ["rows padded", "not padded"], {"rate": rates}, "Gupdates/s in DRAM")
-    style.bars(right, ["shared front", "level after level"], {"time": times}, "seconds in DRAM")
-    left.set_title("layout", loc="left")
-    right.set_title("work-share", loc="left")
-    rows = [["layout", "padded", show(rates[0])], ["layout", "not padded", show(rates[1])], ["work-share", "shared front", show(times[0], "{:.2f} s")], ["work-share", "level after level", show(times[1], "{:.2f} s")]]
-    return Drawn("layout", "Padded layout and work-share, each by itself", figure, ["what", "how", "measured"], rows, ["Layout: the plain loop over a grid whose rows are a multiple of a page, with and without the padding that memext adds (Gupdates/s)."])
+    rounds = Rounds()
+    rows_of = {r: plan.one(what="layout", rows=r) for r in ("padded", "plain")}
+    shared, each = (plan.one(what="share", algorithm=a) for a in ("direct-skewed-opt", "direct-skewed"))
+    gains = [ratio(rows_of["padded"], rows_of["plain"], bench_rate), ratio(each, shared, seconds)]
+    figure, ax = style.new(style.ONE, 2.1)
+    style.dots(ax, ["rows padded /\nnot padded", "levels behind one shared\nfront / one after the other"], {"speed": rounds.row(gains)}, "ratio of speeds in DRAM", base="equal", names={"speed": "speed with / without"})
+    style.legend_above(figure, ax)
+    rows = [["layout", "padded", show(cell(rows_of["padded"], bench_rate)), show(gains[0], "{:.2f}")], ["layout", "not padded", show(cell(rows_of["plain"], bench_rate)), "1"],
+            ["work-share", "shared front", show(cell(shared, seconds), "{:.2f} s"), show(gains[1], "{:.2f}")], ["work-share", "level after level", show(cell(each, seconds), "{:.2f} s"), "1"]]  # fmt: skip
+    return rounds.finish(Drawn("layout", "Padded layout and work-share, each by itself", figure, ["what", "how", "measured", "speed, with / without"], rows,
+                               ["Layout: the plain loop over a grid whose rows are a multiple of a page, with and without the padding that memext adds (Gupdates/s)."]))  # fmt: skip
 
 
 def devices(plan, published):
-    names = list(dict.fromkeys(g["device"] for g in plan.groups.values()))
-    figure, axes = style.new(7.0, 3.3, columns=len(names), squeeze=False, sharey=True)
-    rows = []
-    for ax, d in zip(axes[0], names):
-        series = {t: [cell(plan.one(algorithm=a, device=d, tuner=t), seconds) for a in SHORT] for t in ("manual", "blk")}
-        style.bars(ax, list(SHORT.values()), series, "seconds")
-        ax.set_title(f"{d} device", loc="left")
-        rows += [[d, SHORT[a], show(series["manual"][i], "{:.2f} s"), show(series["blk"][i], "{:.2f} s"), show(over(series["manual"][i], series["blk"][i]), "{:.2f}")] for i, a in enumerate(SHORT)]
-    style.same_top(axes[0])
-    return Drawn("devices", "Manual choice and Blk-Tune on a slow and a fast device", figure, ["device", "algorithm", "manual", "Blk-Tune", "manual / Blk-Tune"], rows, ["The slow device is the same one with its bandwidth limited; DRAM and cores are the same, unlike the papers' crest4 and crest6."])
+    names, rounds = list(dict.fromkeys(g["device"] for g in plan.groups.values())), Rounds()
+    groups = {(d, a): [plan.one(algorithm=a, device=d, tuner=t) for t in ("manual", "blk")] for d in names for a in SHORT}
+    gains = {key: ratio(*pair, seconds) for key, pair in groups.items()}
+    figure, ax = style.new(style.ONE, 2.3)
+    style.dots(ax, list(SHORT.values()), {f"{d} device": rounds.row(gains[d, a] for a in SHORT) for d in names}, "time with manual choice / with Blk-Tune", base="equal")
+    style.legend_above(figure, ax)
+    rows = [[d, SHORT[a], *(show(cell(g, seconds), "{:.2f} s") for g in pair), show(gains[d, a], "{:.2f}")] for (d, a), pair in groups.items()]
+    return rounds.finish(Drawn("devices", "Manual choice and Blk-Tune on a slow and a fast device", figure, ["device", "algorithm", TUNER_NAMES["manual"], TUNER_NAMES["blk"], "manual / Blk-Tune"], rows,
+                               ["The slow device is the same one with its bandwidth limited; DRAM and cores are the same, unlike the papers' crest4 and crest6, whose values stand beside Figs. 22 and 23."]))  # fmt: skip
 
 
 def hhrt(plan, published):
     inside, beyond = ({int(g["k"]): g for g in plan.select(place=place)} for place in ("inside", "beyond"))
-    base = cell(next(iter(inside.values()), None), gupdates)
+    base, rounds = next(iter(inside.values()), None), Rounds()
     ks = sorted(beyond)
-    figure, ax = style.new(6.4, 3.4)
-    values = [over(cell(beyond[k], gupdates), base) for k in ks]
-    style.lines(ax, ks, {"redundant": values}, "speed, of that in memory", names={"redundant": "1.5 times the DRAM"})
-    given = {1: "k1-96gib", 48: "best-96gib"}
-    marks = [(k, published.value(n) / published.value("inside")) for k, n in given.items()]
-    ax.plot([k for k, _ in marks], [v for _, v in marks], linestyle="", marker="D", markerfacecolor="white", markeredgecolor=style.BLACK, label="published (HHRT, 96 GiB)").pop().set_gid("published")
-    ax.axhline(1.0, color=style.BLACK, linewidth=1, linestyle="--")
-    ax.legend(loc="upper left")
-    style.size_axis(ax, ks, ks, "temporal block size (k; bt in memext)")
-    rows = [[str(k), show(cell(beyond[k], per_step), "{:.4f} s"), show(v, "{:.2f}")] for k, v in zip(ks, values)]
-    return Drawn("hhrt", "HHRT's table of k: speed beyond the upper memory", figure, ["k", "time a step", "speed, of that in memory"], rows, ["DRAM and flash stand for the GPU's and the host's memory of the slides. k is the width of the halo that is recomputed: algorithm-1 with bt = k."])
+    values = [ratio(beyond[k], base, gupdates) for k in ks]
+    given = {k: published.value(n) / published.value("inside") for k, n in ((1, "k1-96gib"), (48, "best-96gib"))}
+    figure, ax = style.new(style.ONE, 2.4)
+    style.lines(ax, ks, {"redundant": rounds.row(values)}, "speed / speed in memory", names={"redundant": "1.5 times the DRAM"}, base="in memory", also=given.values())
+    style.published_marks(ax, list(given), list(given.values()), "hhrt", "published")
+    style.size_axis(ax, sorted({*ks, *given}), sorted({*ks, *given}), TEMPORAL)
+    style.legend_above(figure, ax)
+    rows = [[str(k), show(cell(beyond[k], per_step), "{:.4f} s"), show(v, "{:.2f}"), f"{given[k]:.3f}" if k in given else ""] for k, v in zip(ks, values)]
+    return rounds.finish(Drawn("hhrt", "HHRT's table of k: speed beyond the upper memory", figure, ["k", "time a step", "speed, of that in memory", "HHRT, 96 GiB"], rows,
+                               ["DRAM and flash stand for the GPU's and the host's memory of the slides. k is the width of the halo that is recomputed: algorithm-1 with bt = k. The published marks are k = 1 and the best k, of 96 GiB."]))  # fmt: skip
 
 
 def ktable(plan, published):
-    """Speed by k, a line for each size, and the slides' points in its colour."""
-    base = cell(plan.one(gib=6), gupdates)
+    """Speed by k, a panel for each size, and the slides' points in it."""
+    base, rounds, rows, ends = plan.one(gib=6), Rounds(), [], []
     sizes = sorted({int(g["gib"]) for g in plan.groups.values()} - {6})
+    inside = published.value("6-1")
+    given = {gib: {int(name.split("-")[1]): v["value"] for name, v in published.values.items() if name.split("-")[0] == str(gib)} for gib in sizes}
     ks = sorted({int(g["k"]) for g in plan.groups.values()})
-    series = {f"{gib} GiB": [over(cell(plan.one(gib=gib, k=k), gupdates), base) for k in ks] for gib in sizes}
-    figure, ax = style.new(7.0, 3.8)
-    style.lines(ax, ks, series, "speed, of that inside the device")
-    inside, rows = published.value("6-1"), []
-    for i, gib in enumerate(sizes):
-        given = {k: published.value(f"{gib}-{k}") for k in ks if f"{gib}-{k}" in published.values}
-        ax.plot([k for k, v in given.items() if v], [v / inside for v in given.values() if v], linestyle="", marker="D", markerfacecolor="white", markeredgecolor=style.colour(f"{gib} GiB", i)).pop().set_gid(f"published {gib}")
-        for k, v in zip(ks, series[f"{gib} GiB"]):
+    figure, axes = style.new(style.TWO, 2.2, columns=max(1, len(sizes)), squeeze=False, sharey=True)
+    for ax, gib in zip(axes[0], sizes):
+        values = [ratio(plan.one(gib=gib, k=k), base, gupdates) for k in ks]
+        marks = {k: v / inside for k, v in given[gib].items() if v}
+        ends.append(style.lines(ax, ks, {"ours": rounds.row(values)}, "speed / speed inside the device" if ax is axes[0, 0] else "", base="inside the device", also=marks.values()))
+        style.published_marks(ax, list(marks), list(marks.values()), "hhrt", f"published {gib}")
+        ticks = [k for k in sorted({*ks, *marks}) if k in (1, 8, 32, 96)]
+        style.size_axis(ax, ticks, ticks, "")
+        ax.set_title(f"{gib} GiB there", loc="left")
+        for k, v in zip(ks, values):
             group = plan.one(gib=gib, k=k)
-            rows.append([str(gib), str(k), group["tier"] if group else "", show(cell(group, gupdates), "{:.3f}"), show(v, "{:.2f}"), f"{given[k] / inside:.2f}" if given.get(k) else "out of memory"])
-    ax.axhline(1.0, color=style.BLACK, linewidth=1, linestyle="--")
-    style.size_axis(ax, ks, ks, "temporal block size (k; bt in memext); diamonds: HHRT")
-    return Drawn("ktable", "HHRT's table of k: device, DRAM, flash", figure, ["size in GiB, scaled down", "k", "Buffers on", "Gupdates/s", "of that inside", "HHRT"], rows,
-                 ["Sizes are the slides', scaled down with the memory of all tiers. On `host`, DRAM stands for a device whose bus has a rate; a sweep of stream recomputes nothing, where a process of HHRT recomputes a halo of k planes."])  # fmt: skip
+            rows.append([str(gib), str(k), group["tier"] if group else "", show(cell(group, gupdates), "{:.3f}"), show(v, "{:.2f}"), f"{given[gib][k] / inside:.2f}" if given[gib].get(k) else "out of memory"])
+    if ends:
+        style.same_scale(axes[0], ends)
+    figure.supxlabel(TEMPORAL, fontsize=7.5)
+    style.legend_above(figure, *axes[0])
+    return rounds.finish(Drawn("ktable", "HHRT's table of k: device, DRAM, flash", figure, ["size in GiB, scaled down", "k", "Buffers on", "Gupdates/s", "of that inside", "HHRT"], rows,
+                               ["Sizes are the slides', scaled down with the memory of all tiers. On `host`, DRAM stands for a device whose bus has a rate; a sweep of stream recomputes nothing, where a process of HHRT recomputes a halo of k planes. "
+                                "Where HHRT ran out of memory there is no mark."]))  # fmt: skip

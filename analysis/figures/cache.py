@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Studies of the page cache: advice, read-ahead, dirty limits, the share of the DRAM, residency."""
 from analysis import heatmaps, style, timeline
-from analysis.cells import Drawn, cell, show
-from analysis.measures import GIB, amplification, gib, moved_read, moved_write, of_kernel, per_step, size_bytes, system_s, wait_share
+from analysis.cells import METHODS, Drawn, Rounds, cell, ratio, show
+from analysis.measures import amplification, gib, moved, moved_read, moved_write, of_kernel, per_step, size_bytes, system_s, wait_share
 from analysis.seen import cached_timeline
 from analysis.stats import Stat
 
@@ -20,65 +20,72 @@ CACHE_NOTE = ("Needed: CalcTrans; on the mapping, one Buffer in and one out a st
               "of memory; refaulted: read again soon after that. Waiting: of the computing thread for Blocks; on the mapping it faults while it computes, which is not told apart.")  # fmt: skip
 
 
+EXPLICIT = ("uring", "aio")
+ON_THE_MAPPING = "mmap, on the mapping, plane by plane"
+
+
+def _explicit(plan, algorithm):
+    """Explicit I/O with this schedule, and what it is called; without one, the mapping without advice."""
+    for backend in EXPLICIT:
+        group = plan.one(backend=backend, algorithm=algorithm)
+        if group:
+            return group, f"{METHODS[backend]}, same schedule and Blocks"
+    return plan.one(backend="mmap", algorithm=algorithm, advice="none"), "no advice"
+
+
 def advice(plan, published):
-    cases = [("mmap", "stream"), ("mmap", "skewed-min"), ("mmap", "plain"), ("swap", "stream")]
-    cases = [c for c in cases if plan.select(backend=c[0], algorithm=c[1])]
-    figure, axes = style.new(7.4, 5.8, rows=2, columns=2)
-    rows = []
+    """How close each advice comes to explicit I/O: times of a step over it, on one scale."""
+    cases = [c for c in (("mmap", "stream"), ("mmap", "skewed-min"), ("swap", "stream"), ("mmap", "plain")) if plan.select(backend=c[0], algorithm=c[1])]
+    rounds, rows, ends = Rounds(), [], []
+    figure, axes = style.new(style.TWO, 4.4, rows=2, columns=2, sharey=True)
     for backend in ("aio", "uring"):
         for algorithm in ("stream", "skewed-min"):
             group = plan.one(backend=backend, algorithm=algorithm)
             if group:
-                rows.append([backend, algorithm, "explicit I/O", *_cache_row(group)])
+                rows.append([backend, algorithm, "explicit I/O", show(ratio(group, _explicit(plan, algorithm)[0], per_step)), *_cache_row(group)])
     for ax, (backend, algorithm) in zip(axes.flat, cases):
         groups = [plan.one(backend=backend, algorithm=algorithm, advice=a) for a in ADVICES]
-        values = [cell(g, per_step) for g in groups]
-        style.bars(ax, list(ADVICES), {backend: values}, "s per step", log=True)
-        explicit = cell(plan.one(backend="uring", algorithm=algorithm), per_step)
-        if isinstance(explicit, Stat):
-            ax.axhline(explicit.median, color=style.BLACK, linewidth=1.4, linestyle="--", label=f"uring, same schedule and Blocks: {explicit.median:.3g}").set_gid("explicit")
-            ax.set_ylim(min(ax.get_ylim()[0], explicit.median / 2), None)
-            ax.legend(loc="upper left")
-        ax.set_title(f"{backend}, {'on the mapping, plane by plane' if algorithm == 'plain' else algorithm + ' through Blocks'}", loc="left")
-        ax.tick_params(axis="x", rotation=35, labelsize=7)
-        rows += [[backend, algorithm, a, *_cache_row(g)] for a, g in zip(ADVICES, groups) if g]
+        base, what = _explicit(plan, algorithm)
+        quotients = [ratio(g, base, per_step) for g in groups]
+        ends.append(style.dots(ax, list(ADVICES), {backend: rounds.row(quotients)}, f"time of a step / {what.split(',')[0]}", log=True, base="explicit I/O; at the lower right: no advice" if len(cases) > 3 else what, names={backend: METHODS[backend]}, value_format="{:.3g}"))
+        ax.set_title(ON_THE_MAPPING if algorithm == "plain" else f"{backend}, {algorithm} through Blocks", loc="left")
+        style.slanted(ax)
+        rows += [[backend, algorithm, a, show(q), *_cache_row(g)] for a, g, q in zip(ADVICES, groups, quotients) if g]
     for ax in list(axes.flat)[len(cases) :]:
         ax.set_visible(False)
-    return Drawn("advice", "mmap and swap under each advice", figure, ["backend", "schedule", "advice", *CACHE_HEADER], rows, ["At quick scale runs on the mapping, plane by plane, have twice the grid of the others.", CACHE_NOTE])
+    if ends:
+        style.same_scale(list(axes.flat)[: len(cases)], ends, log=True)
+    style.legend_above(figure, *axes.flat)
+    return rounds.finish(Drawn("advice", "mmap and swap under each advice", figure, ["backend", "schedule", "advice", "time, of explicit I/O's", *CACHE_HEADER], rows,
+                               ["On the mapping, plane by plane, there is no explicit counterpart: those times are relative to no advice. At quick scale those runs have twice the grid of the others.", CACHE_NOTE]))  # fmt: skip
+
+
+def _over_needed(way):
+    """Bytes moved of those needed, 0: read, 1: written."""
+    return lambda r: moved(r)[way] / r.needed_bytes[way] if moved(r)[way] is not None and r.needed_bytes[way] else None
 
 
 def amplification_figure(plan, published):
-    groups = [g for g in plan.groups.values() if g.done or g.failure]
-    labels = [f"{g['backend']} {g['algorithm']} {g['advice']}" for g in groups]
-    figure, ax = style.new(7.2, 0.24 * len(groups) + 1.2)
-    named = set()
-
-    def once(label):
-        return None if label in named else named.add(label) or label
-
-    for i, g in enumerate(groups):
-        needed = g.first(lambda r: [b / GIB for b in r.needed_bytes])
-        if needed is None:
-            ax.annotate(f"× {g.failure[:60]}", (0, i), xytext=(3, 0), textcoords="offset points", va="center", fontsize=7, color=style.RED)
-            continue
-        read, wrote = (s.median if (s := g.stat(gib(of))) else None for of in (moved_read, moved_write))
-        if read is not None:
-            ax.barh(i, read, 0.7, color=style.BLUE, label=once("read"))
-        if wrote is not None:
-            ax.barh(i, wrote, 0.7, left=read or 0, color=style.ORANGE, hatch="//", edgecolor="white", linewidth=0.3, label=once("written"))
-        ax.plot([sum(needed)] * 2, [i - 0.45, i + 0.45], color=style.BLACK, linewidth=2, label=once("needed (read + written)"))
-        gap = [name for name, v in (("read", read), ("written", wrote)) if v is None]
-        text, c = (f"{(read + wrote) / sum(needed):.2f}", style.BLACK) if not gap else (f"{' and '.join(gap)}: not counted", style.GREY)
-        ax.annotate(text, (max((read or 0) + (wrote or 0), sum(needed)), i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=6.5, color=c)
-    ax.set_yticks(range(len(groups)), labels, fontsize=7)
+    groups, rounds = [g for g in plan.groups.values() if g.done or g.failure], Rounds()
+    figure, ax = style.new(style.TWO, 0.17 * len(groups) + 0.7)
+    for way, (name, c, shift) in enumerate((("read", style.BLUE, -0.16), ("written", style.ORANGE, 0.16))):
+        values = [rounds.of(cell(g, _over_needed(way))) for g in groups]
+        good = [(v, i + shift) for i, v in enumerate(values) if isinstance(v, Stat)]
+        ax.hlines([y for _, y in good], [v.low for v, _ in good], [v.high for v, _ in good], color=c, linewidth=1.4)
+        ax.plot([v.median for v, _ in good], [y for _, y in good], linestyle="", marker=style.MARKERS[way], color=c, label=name, markersize=3.5)[0].set_gid(name)
+        for i, v in enumerate(values):
+            if isinstance(v, str) and (isinstance(v, style.Gap) or way == 0):
+                text, tint = (f"{name}: {v}", style.GREY) if isinstance(v, style.Gap) else (f"× {v[:60]}", style.RED)
+                ax.annotate(text, (1.0, i), xycoords=("axes fraction", "data"), xytext=(-100 + 104 * way, 0), textcoords="offset points", va="center", ha="left", fontsize=style.SMALL, color=tint, annotation_clip=False)
+    ax.axvline(1.0, color=style.BLACK, linewidth=0.9, linestyle="--", label="as needed").set_gid("base")
+    ax.set_yticks(range(len(groups)), [f"{METHODS.get(g['backend'], g['backend'])}, {'on the mapping' if g['algorithm'] == 'plain' else g['algorithm']}, {g['advice']}" for g in groups])
     ax.set_ylim(len(groups) - 0.4, -0.6)
-    ax.margins(x=0.1)
-    ax.grid(axis="x", color="#dddddd", linewidth=0.6)
-    ax.grid(visible=False, axis="y")
-    ax.set_xlabel("GiB on storage in the stencil phase; the number is moved / needed")
+    ax.set_xlim(0, None)
+    style.across(ax)
+    ax.set_xlabel("bytes moved on storage / bytes needed, stencil phase")
     style.legend_above(figure, ax)
-    return Drawn("amplification", "Bytes really moved against bytes needed", figure, [], [], ["The numbers stand in the table of the advices. At the end of a run on mmap a part of what it wrote is still in the page cache, so that less than what is needed may have been written. "
-                 "What a mapping has written only the block device counts, and only runs with a timeline have that counter."])  # fmt: skip
+    return rounds.finish(Drawn("amplification", "Bytes really moved, of the bytes needed", figure, [], [], ["The numbers stand in the table of the advices. At the end of a run on mmap a part of what it wrote is still in the page cache, so that less than what is needed may have been written. "
+                         "What a mapping has written only the block device counts, and only runs with a timeline have that counter."]))  # fmt: skip
 
 
 def _number(choice):
@@ -91,37 +98,34 @@ def _number(choice):
 
 def _study(plan, parameter, series_by, names, label, title, name, notes=()):
     choices = sorted(dict.fromkeys(g[parameter] for g in plan.groups.values()), key=_number)
-    kinds = list(dict.fromkeys(g[series_by] for g in plan.groups.values()))
+    kinds, rounds = list(dict.fromkeys(g[series_by] for g in plan.groups.values())), Rounds()
     table = {k: [plan.one(**{parameter: c, series_by: k}) for c in choices] for k in kinds}
     wide = len(kinds) * len(choices) > 16  # beside each other there is no room for the numbers
-    figure, axes = style.new(7.4, 6.4, rows=2) if wide else style.new(7.4, 3.9, columns=2)
-    forms = {"value_format": "{:.2g}", "names": names, "legend": False}
-    style.bars(axes[0], [str(c) for c in choices], {k: [cell(g, per_step) for g in row] for k, row in table.items()}, "s per step", log=True, **forms)
-    style.bars(axes[1], [str(c) for c in choices], {k: [cell(g, amplification) for g in row] for k, row in table.items()}, "bytes moved / needed", **forms)
-    axes[1].axhline(1.0, color=style.BLACK, linewidth=1, linestyle="--")
-    style.legend_above(figure, axes[0], ncols=3)
-    for ax in axes:
+    figure, axes = style.new(style.TWO, 4.8, rows=2) if wide else style.new(style.TWO, 2.6, columns=2)
+    for ax, of, unit in zip(axes, (per_step, amplification), ("seconds a step", "bytes moved / needed")):
+        style.dots(ax, [str(c) for c in choices], {k: rounds.row(cell(g, of) for g in row) for k, row in table.items()}, unit, log=of is per_step, value_format="{:.2g}", names=names, base="as needed" if of is amplification else None)
         ax.set_xlabel(label)
+    style.legend_above(figure, *axes)
     rows = [[names.get(k, k), str(c), *_cache_row(g)] for k, row in table.items() for c, g in zip(choices, row) if g]
-    return Drawn(name, title, figure, ["run", label, *CACHE_HEADER], rows, [*notes, CACHE_NOTE])
+    return rounds.finish(Drawn(name, title, figure, ["run", label, *CACHE_HEADER], rows, [*notes, CACHE_NOTE]))
 
 
 READAHEAD_NAMES = {"stream": "stream, no advice", "stream-schedule": "stream, advice schedule", "skewed-min": "skewed-min, no advice", "skewed-min-schedule": "skewed-min, advice schedule",
                    "plain": "on the mapping, no advice", "swap": "swap, stream"}  # fmt: skip
-DIRTY_NAMES = {"none": "advice none", "schedule": "advice schedule"}
-SHARE_NAMES = {"mmap-schedule": "mmap, advice schedule"}
+DIRTY_NAMES = {"none": "mmap, no advice", "schedule": "mmap, advice schedule"}
+SHARE_NAMES = {"uring": "io_uring", "mmap": "mmap, no advice", "mmap-schedule": "mmap, advice schedule"}
 
 
 def readahead(plan, published):
-    return _study(plan, "ahead", "kind", READAHEAD_NAMES, "read-ahead KiB", "Read-ahead size, mmap and swap", "readahead", ["For swap the read-ahead is 4 KiB << vm.page-cluster. At quick scale runs on the mapping have twice the grid of the others."])
+    return _study(plan, "ahead", "kind", READAHEAD_NAMES, "read-ahead (KiB)", "Read-ahead size, mmap and swap", "readahead", ["For swap the read-ahead is 4 KiB << vm.page-cluster. At quick scale runs on the mapping have twice the grid of the others."])
 
 
 def dirty(plan, published):
-    return _study(plan, "dirty", "advice", DIRTY_NAMES, "vm.dirty_bytes", "Dirty limits and mmap", "dirty", ["stream through Blocks. Swap has no dirty limit: anonymous pages are not counted as dirty."])
+    return _study(plan, "dirty", "advice", DIRTY_NAMES, "dirty limit (vm.dirty_bytes)", "Dirty limits and mmap", "dirty", ["stream through Blocks. Swap has no dirty limit: anonymous pages are not counted as dirty."])
 
 
 def share(plan, published):
-    return _study(plan, "share", "method", SHARE_NAMES, "% of the DRAM in Blocks", "DRAM share of Blocks and page cache", "share", ["skewed-min; the same Blocks for every method. For mmap and swap the rest of the DRAM limit is page cache."])
+    return _study(plan, "share", "method", SHARE_NAMES, "share of the DRAM in Blocks (%)", "DRAM share of Blocks and page cache", "share", ["skewed-min; the same Blocks for every method. For mmap and swap the rest of the DRAM limit is page cache."])
 
 
 HEAT_NOTE = ("Each row is one run, and its label says how often the residency was looked at. "

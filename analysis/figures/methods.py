@@ -1,35 +1,40 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fig. 5: methods with and without temporal blocking."""
 from analysis import style
-from analysis.cells import NOT_GIVEN, Drawn, cell, over, show
+from analysis.cells import METHODS, NOT_GIVEN, Drawn, Rounds, cell, ratio, show
 from analysis.measures import per_step
+
+WITH, WITHOUT = "with temporal blocking", "without temporal blocking"
+
+
+def _published(published):
+    """{(method, temporal blocking?): [(ratio, paper), ...]}."""
+    p = published.value
+    found = {(m, True): [(p(f"{m}-temporal-ratio"), published.paper(f"{m}-temporal-ratio"))] for m in ("aio", "mmap", "swap")}
+    found["swap", False] = [(p("swap-plain-ratio"), published.paper("swap-plain-ratio"))]
+    found["aio", True].append((p("aio-temporal-seconds") / p("normal-seconds"), published.paper("aio-temporal-seconds")))
+    return found
 
 
 def fig05(plan, published):
-    base = cell(plan.one(method="normal"), per_step)
-    methods = [m for m in ("aio", "uring", "mmap", "swap") if plan.select(method=m)]
-    temporal = [over(cell(plan.one(method=m, temporal=True), per_step), base) for m in methods]
-    plain = [over(cell(plan.one(method=m, temporal=False), per_step), base) for m in methods]
-    ours = over(cell(plan.one(method="stream"), per_step), base)
-    p = published.value
-    where = {("aio", True): "aio-temporal-ratio", ("mmap", True): "mmap-temporal-ratio", ("swap", True): "swap-temporal-ratio", ("swap", False): "swap-plain-ratio"}
-    given = {k: (p(name), published.paper(name)) for k, name in where.items()}
-    with_it, without = "with temporal blocking", "without temporal blocking"
-    figure, ax = style.new(7.2, 3.8)
-    style.bars(ax, [*methods, "stream (ours)"], {with_it: [*temporal, ours], without: [*plain, None]}, "time per step, relative to normal", log=True,
-               published={name: [given.get((m, t)) for m in methods] for name, t in ((with_it, True), (without, False))})  # fmt: skip
-    ax.axhline(1.0, color=style.BLACK, linewidth=1, linestyle="--", label="normal execution")
-    ax.legend(ncols=2, loc="upper left")
-    rows = [["normal", "", show(base, "{:.4f} s per step"), "1", "1"]]
-    for m in [*methods, "stream"]:
+    normal, p, given, rounds = plan.one(method="normal"), published.value, _published(published), Rounds()
+    methods = [m for m in METHODS if plan.select(method=m)]
+    both = ((WITH, True), (WITHOUT, False))
+    series = {name: rounds.row(ratio(plan.one(method=m, temporal=t) or (plan.one(method=m) if m == "stream" and t else None), normal, per_step) for m in methods) for name, t in both}
+    figure, ax = style.new(style.ONE, 2.5)
+    marks = {name: [given.get((m, t)) for m in methods] for name, t in both}
+    style.dots(ax, [METHODS[m].replace(" ", "\n") for m in methods], series, "time of a step / normal's", log=True, published=marks, base="normal execution", value_format="{:.3g}", names={WITH: "temporal blocking", WITHOUT: "without it"})
+    style.published_line(ax, p("without-temporal-ratio"), "one without it", "published, method not named")
+    ax.set_ylim(None, max(ax.get_ylim()[1], 1.5 * p("without-temporal-ratio")))
+    style.legend_above(figure, ax)
+    rows = [["normal", "", show(cell(normal, per_step), "{:.4f} s per step"), "1", "1"]]
+    for m in methods:
         for t in (True, False):
-            group = plan.one(method=m, temporal=t)
-            if group is None:
-                continue
-            value = cell(group, per_step)
-            rows.append([m, "with" if t else "without", show(value, "{:.4f} s per step"), show(over(value, base)), f"{given[m, t][0]} ({given[m, t][1]})" if (m, t) in given else "not in the papers" if m in ("uring", "stream") else NOT_GIVEN])
-    notes = [f"Two sources, two shapes of mark: the ratios are the slides'; the paper gives {p('aio-temporal-seconds')} s against {p('normal-seconds')} s for aio ({p('aio-temporal-seconds') / p('normal-seconds'):.2f}), and "
-             f"{p('without-temporal-ratio')} times normal ({p('without-temporal-seconds')} s) without temporal blocking, without naming the method in the text. "
-             f"The sources do not share a base: the slides' normal execution took about {p('swap-plain-seconds') / p('swap-plain-ratio'):.0f} s, with programs before the optimisation.",
-             "Without temporal blocking mmap and swap work on the mapping, step by step; aio has no memory semantics and moves the same Blocks for one step each."]  # fmt: skip
-    return Drawn("fig05", "Fig. 5: swap, mmap and aio against normal execution", figure, ["method", "temporal blocking", "measured", "relative to normal", "published"], rows, notes)
+            group = plan.one(method=m, temporal=t) or (plan.one(method=m) if m == "stream" and t else None)
+            if group is not None:
+                said = "; ".join(f"{v:.3g} ({paper})" for v, paper in given.get((m, t), [])) or ("not in the papers" if m in ("uring", "stream") else NOT_GIVEN)
+                rows.append([m, "with" if t else "without", show(cell(group, per_step), "{:.4f} s per step"), show(ratio(group, normal, per_step)), said])
+    notes = [f"The papers give two bases. In the paper aio takes {p('aio-temporal-seconds')} s against {p('normal-seconds')} s of normal execution, and {p('without-temporal-ratio')} times normal ({p('without-temporal-seconds')} s) without temporal "
+             f"blocking; its text does not name that method, so the dotted line goes through all of them. The slides' normal execution took about {p('swap-plain-seconds') / p('swap-plain-ratio'):.0f} s, with programs before the optimisation.",
+             "Without temporal blocking mmap and swap work on the mapping, step by step. aio has no memory semantics and moves the same Blocks for one step each."]  # fmt: skip
+    return rounds.finish(Drawn("fig05", "Fig. 5: swap, mmap and aio against normal execution", figure, ["method", "temporal blocking", "measured", "relative to normal", "published"], rows, notes))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Figs. 6 to 9: by the size of the problem."""
 from analysis import style
-from analysis.cells import Drawn, cell, over, show
+from analysis.cells import BUFFERS_GIB, STENCIL_NAMES, Drawn, Rounds, cell, in_gib, ratio, show
 from analysis.measures import FLOPS, GIB, gupdates, mflops, per_step, size_bytes
 
 
@@ -12,72 +12,86 @@ def _sizes(plan, **wanted):
 
 
 def fig06(plan, published):
-    base = cell(plan.one(method="normal"), gupdates)
+    normal, rounds = plan.one(method="normal"), Rounds()
     methods = [m for m in ("aio", "aio5y", "stream") if plan.select(method=m)]
     sizes = _sizes(plan)
-    names = {"aio": "redundant on aio (the papers')", "aio5y": "skewed-min on aio (aio5y)", "stream": "stream on uring (ours)"}
-    series = {m: [over(cell(plan.one(method=m, size=s), gupdates), base) for s in sizes] for m in methods}
-    figure, ax = style.new(7.0, 3.6)
+    names = {"aio": "redundant, aio (the paper's)", "aio5y": "skewed-min on aio (aio5y)", "stream": "stream on io_uring (ours)"}
+    speeds = {m: [ratio(plan.one(method=m, size=s), normal, gupdates) for s in sizes] for m in methods}
+    figure, ax = style.new(style.ONE, 2.6)
     xs = [size_bytes(s) for s in sizes]
-    style.lines(ax, xs, series, "speed, relative to normal", names=names)
-    ax.axhline(1.0, color=style.BLACK, linewidth=1, linestyle="--")
+    style.lines(ax, xs, {m: rounds.row(row) for m, row in speeds.items()}, "speed / normal execution's", names=names, base="normal execution", also=[published.value("largest-relative")])
     limit = plan.select(method="aio")[0]["limit"] if plan.select(method="aio") else ""
     if limit and 16 * size_bytes(limit) <= xs[-1]:
-        ax.plot([16 * size_bytes(limit)], [published.value("largest-relative")], linestyle="", marker="D", markersize=6, markerfacecolor="white", markeredgecolor=style.BLACK, zorder=4,
-                label="published: aio, 16 times the DRAM").pop().set_gid("published")  # fmt: skip
-        ax.legend(ncols=2, loc="upper left")
+        style.published_marks(ax, [16 * size_bytes(limit)], [published.value("largest-relative")], published.paper("largest-relative"), "published")
     if limit:
         ax.axvline(size_bytes(limit), color=style.GREY, linewidth=1, linestyle=":")
-        ax.annotate(f" DRAM limit {limit}", (size_bytes(limit), 0.02), fontsize=7, color="#555555")
-    style.size_axis(ax, xs, sizes, "size of the two Buffers")
-    rows = [[s, *[show(series[m][i]) for m in methods]] for i, s in enumerate(sizes)]
+        ax.annotate(f" DRAM: {in_gib(limit)} GiB", (size_bytes(limit), 0.02), xycoords=("data", "axes fraction"), fontsize=style.SMALL, color="#555555")
+    style.legend_above(figure, ax)
+    style.size_axis(ax, xs, map(in_gib, sizes), BUFFERS_GIB)
+    rows = [[s, *[show(speeds[m][i]) for m in methods]] for i, s in enumerate(sizes)]
     rows.append(["published: 512 GiB in 32 GiB", published.value("largest-relative"), *["not in the papers"] * (len(methods) - 1)])
-    return Drawn("fig06", "Fig. 6: performance at fixed DRAM against problem size", figure, ["Buffers", *[names[m] for m in methods]], rows,
-                 [f"Speed is updates per second, relative to normal execution of the smallest problem, all in DRAM: {show(base, '{:.3f} Gupdates/s')}. Published values of the sizes between are not given in the text."])  # fmt: skip
+    base = show(cell(normal, gupdates), "{:.3f} Gupdates/s")
+    return rounds.finish(Drawn("fig06", "Fig. 6: performance at fixed DRAM against problem size", figure, ["Buffers", *[names[m] for m in methods]], rows,
+                               [f"Speed is updates per second, relative to normal execution of the smallest problem, all in DRAM: {base}. The published mark is aio's at 16 times the DRAM; the text does not give the sizes between."]))  # fmt: skip
 
 
-def _fig07(plan, of, unit, form, log=False):
-    stencils = list(dict.fromkeys(g["stencil"] for g in plan.groups.values()))
-    sizes = _sizes(plan)
-    figure, axes = style.new(7.2, 3.4, columns=len(stencils), squeeze=False)
-    rows, xs = [], [size_bytes(s) for s in sizes]
-    for ax, stencil in zip(axes[0], stencils):
-        series = {b: [cell(plan.one(backend=b, stencil=stencil, size=s), of(stencil)) for s in sizes] for b in ("aio", "mmap")}
-        style.lines(ax, xs, series, unit, log_y=log)
-        style.size_axis(ax, xs, sizes, "size of the two Buffers")
-        ax.set_title(stencil, loc="left")
-        for i, s in enumerate(sizes):
-            a, m = series["aio"][i], series["mmap"][i]
-            rows.append([stencil, s, show(a, form), show(m, form), show(over(a, m))])
-    return figure, rows
+def _by_size(plan, of):
+    """(stencils, sizes, {(stencil, backend): [value by size]})."""
+    stencils, sizes = list(dict.fromkeys(g["stencil"] for g in plan.groups.values())), _sizes(plan)
+    return stencils, sizes, {(s, b): [cell(plan.one(backend=b, stencil=s, size=size), of) for size in sizes] for s in stencils for b in ("aio", "mmap")}
+
+
+def _quotients(plan, stencil, sizes, of):
+    return [ratio(plan.one(backend="aio", stencil=stencil, size=s), plan.one(backend="mmap", stencil=stencil, size=s), of) for s in sizes]
 
 
 def fig07(plan, published):
-    figure, rows = _fig07(plan, lambda stencil: per_step, "seconds a step", "{:.4f}", log=True)
-    low, high = published.value("aio-of-mmap-low"), published.value("aio-of-mmap-high")
-    return Drawn("fig07", "Fig. 7: times of aio and mmap by problem size", figure, ["stencil", "Buffers", "aio s a step", "mmap s a step", "aio / mmap"], rows,
-                 [f"Published: aio takes {low:.0%} to {high:.0%} of mmap's time; mmap with 19 points and 1 TiB was ended by the out-of-memory killer."])  # fmt: skip
+    """The paper says what aio takes of mmap's time, so that is drawn; the times are in the table."""
+    stencils, sizes, times = _by_size(plan, per_step)
+    rounds, quotients = Rounds(), {s: _quotients(plan, s, sizes, per_step) for s in stencils}
+    ends = [published.value(f"aio-of-mmap-{end}") for end in ("low", "high")]
+    figure, ax = style.new(style.ONE, 2.3)
+    xs = [size_bytes(s) for s in sizes]
+    style.lines(ax, xs, {s: rounds.row(row) for s, row in quotients.items()}, "time of aio / time of mmap", names=STENCIL_NAMES, log_y=True, base="equal", also=ends)
+    ax.set_xlim(xs[0] / 1.25, xs[-1] * 1.25)
+    style.published_range(ax, xs[0] / 1.12, xs[-1] * 1.12, *ends, published.paper("aio-of-mmap-low"), "published")
+    style.size_axis(ax, xs, map(in_gib, sizes), BUFFERS_GIB)
+    style.legend_above(figure, ax)
+    rows = [[STENCIL_NAMES.get(s, s), size, show(times[s, "aio"][i], "{:.4f}"), show(times[s, "mmap"][i], "{:.4f}"), show(quotients[s][i])] for s in stencils for i, size in enumerate(sizes)]
+    return rounds.finish(Drawn("fig07", "Fig. 7: aio's time of mmap's, by problem size", figure, ["stencil", "Buffers", "aio s a step", "mmap s a step", "aio / mmap"], rows,
+                               [f"Published: aio takes {ends[0]:.0%} to {ends[1]:.0%} of mmap's time, without saying at which size; mmap with 19 points and 1 TiB was ended by the out-of-memory killer."]))  # fmt: skip
 
 
 def fig08(plan, published):
-    figure, rows = _fig07(plan, lambda stencil: mflops, "effective Mflops", "{:.0f}")
-    return Drawn("fig08", "Fig. 8: effective Mflops of aio and mmap by problem size", figure, ["stencil", "Buffers", "aio Mflops", "mmap Mflops", "aio / mmap"], rows,
-                 [f"Counted as in the slides: {FLOPS['star7']} operations an update for 7 points, {FLOPS['edge19']} for 19. Published values are not given in the text."])  # fmt: skip
+    stencils, sizes, speeds = _by_size(plan, mflops)
+    rounds, xs = Rounds(), [size_bytes(s) for s in sizes]
+    figure, axes = style.new(style.TWO, 2.3, columns=len(stencils), squeeze=False, sharey=True)
+    ends = []
+    for ax, stencil in zip(axes[0], stencils):
+        ends.append(style.lines(ax, xs, {b: rounds.row(speeds[stencil, b]) for b in ("aio", "mmap")}, "effective Mflops" if ax is axes[0, 0] else ""))
+        style.size_axis(ax, xs, map(in_gib, sizes), BUFFERS_GIB)
+        ax.set_title(STENCIL_NAMES.get(stencil, stencil), loc="left")
+    style.same_scale(axes[0], ends)
+    style.legend_above(figure, *axes[0])
+    rows = [[STENCIL_NAMES.get(s, s), size, show(speeds[s, "aio"][i], "{:.0f}"), show(speeds[s, "mmap"][i], "{:.0f}"), show(q)] for s in stencils for i, (size, q) in enumerate(zip(sizes, _quotients(plan, s, sizes, mflops)))]
+    return rounds.finish(Drawn("fig08", "Fig. 8: effective Mflops of aio and mmap by problem size", figure, ["stencil", "Buffers", "aio Mflops", "mmap Mflops", "aio / mmap"], rows,
+                               [f"Counted as in the slides: {FLOPS['star7']} operations an update for 7 points, {FLOPS['edge19']} for 19. Published values are not given in the text."]))  # fmt: skip
 
 
 def fig09(plan, published):
-    sizes = _sizes(plan, stencil="star7")
-    limit = size_bytes(plan.select(stencil="star7")[0]["limit"])
-    figure, ax = style.new(7.0, 3.4)
-    series = {b: [cell(plan.one(backend=b, stencil="star7", size=s), mflops) for s in sizes] for b in ("aio", "mmap")}
+    _, _, speeds = _by_size(plan, mflops)
+    sizes, rounds = _sizes(plan, stencil="star7"), Rounds()
+    limit = plan.select(stencil="star7")[0]["limit"]
+    series = {b: speeds["star7", b] for b in ("aio", "mmap")}
     blocks = [plan.one(backend="mmap", stencil="star7", size=s) for s in sizes]
     shares = [g.first(lambda r: r.report["block_bytes"]) if g else None for g in blocks]
-    names = [f"{s}\nBlocks {b / (1 << 20):.0f} MiB" if b else s for s, b in zip(sizes, shares)]
-    style.bars(ax, names, series, "effective Mflops", value_format="{:.0f}")
-    ax.set_xlabel(f"size of the two Buffers, and of the two Blocks in {plan.select(stencil='star7')[0]['limit']} of DRAM")
+    figure, ax = style.new(style.ONE, 2.3)
+    style.bars(ax, [f"{in_gib(s)}\n{b / GIB:.3f}" if b else in_gib(s) for s, b in zip(sizes, shares)], {b: rounds.row(row) for b, row in series.items()}, "effective Mflops", value_format="{:.0f}")
+    ax.set_xlabel(f"upper: the two Buffers, lower: the two Blocks;\nin GiB; DRAM: {in_gib(limit) + ' GiB' if limit else 'without a limit'}")
+    style.legend_above(figure, ax)
     rows = []
-    for i, s in enumerate(sizes):
-        a, m = series["aio"][i], series["mmap"][i]
-        rows.append([s, f"{shares[i] / GIB:.3f}" if shares[i] else "", f"{(limit - shares[i]) / GIB:.3f}" if shares[i] else "", show(a, "{:.0f}"), show(m, "{:.0f}"), show(over(a, m))])
-    return Drawn("fig09", "Fig. 9: effective Mflops at fixed DRAM, aio and mmap", figure, ["Buffers", "Blocks GiB", "rest of the DRAM GiB", "aio Mflops", "mmap Mflops", "aio / mmap"], rows,
-                 ["Both methods have the same Blocks; what they leave of the DRAM is page cache for mmap. Published v" + published.values["fig9-trend"]["note"][1:] + "."])  # fmt: skip
+    for i, (s, q) in enumerate(zip(sizes, _quotients(plan, "star7", sizes, mflops))):
+        left = f"{(size_bytes(limit) - shares[i]) / GIB:.3f}" if shares[i] and limit else ""
+        rows.append([s, f"{shares[i] / GIB:.3f}" if shares[i] else "", left, show(series["aio"][i], "{:.0f}"), show(series["mmap"][i], "{:.0f}"), show(q)])
+    return rounds.finish(Drawn("fig09", "Fig. 9: effective Mflops at fixed DRAM, aio and mmap", figure, ["Buffers", "Blocks GiB", "rest of the DRAM GiB", "aio Mflops", "mmap Mflops", "aio / mmap"], rows,
+                               ["7 points. Both methods have the same Blocks; what they leave of the DRAM is page cache for mmap. Published v" + published.values["fig9-trend"]["note"][1:] + "."]))  # fmt: skip

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Results that were recorded (tests/data/recorded), for the tests of analysis/."""
+import copy
 import json
 import sys
 from pathlib import Path
@@ -17,6 +18,27 @@ RECORDED = ROOT / "tests" / "data" / "recorded"
 @pytest.fixture(scope="module")
 def recorded():
     return results.read_all(RECORDED)
+
+
+FACTORS = (1.0, 1.03, 0.96, 1.05, 0.98)  # of the times of repeats
+
+
+def repeated(plan, rounds=5):
+    """The same plan as if each configuration that ended had been run in so many rounds: the first run, a little slower and faster."""
+    plan = copy.deepcopy(plan)
+    for group in plan.groups.values():
+        first = next((r for r in group.runs if r.ok), None)
+        if first is None:
+            continue
+        group.runs = [copy.deepcopy(first) for _ in range(rounds)]
+        for k, run in enumerate(group.runs):
+            run.record.update(session="s", repeat=k)
+            report = run.record["report"]
+            for key in {"seconds", "init_seconds"} & report.keys():
+                report[key] *= FACTORS[k % len(FACTORS)]
+            if "search" in report:
+                report["search"]["seconds"] *= FACTORS[k % len(FACTORS)]
+    return plan
 
 
 @pytest.fixture(scope="module")

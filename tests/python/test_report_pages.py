@@ -193,6 +193,27 @@ def test_the_other_figures_are_drawn(draw, name, values):
     assert any("no disk" in str(c) or c == "" for row in drawn.rows for c in row)
 
 
+@pytest.mark.parametrize("draw, name, values", figures.MORE, ids=[m[1] for m in figures.MORE])
+def test_they_are_read_in_a_column(draw, name, values):
+    """As wide as one column of a paper or two, no letters under 6.5 points, n under the axes; of single runs nothing is drawn."""
+    drawn = draw(MADE[name]()[name], KNOWN.get(values))
+    if drawn.figure:
+        feet = [t.get_text() for t in drawn.figure.texts if t.get_gid() == "foot"]
+        assert drawn.figure.get_figwidth() in (style.ONE, style.TWO) and feet and feet[0].startswith("n = 6 rounds")
+        assert all(t.get_fontsize() >= style.SMALL for t in drawn.figure.findobj(style.plt.Text) if t.get_text())
+        alone = draw(made.cut(MADE[name](), 1)[name], KNOWN.get(values))
+        assert alone.figure is None and any("One run: not drawn" in note for note in alone.notes)
+
+
+@pytest.mark.parametrize("name, expected", [("hhrt", {"published": [2.68 / 149, 79.3 / 149]}), ("fig7a", {"best published, wavefront": [10, 0.8]}), ("fig7b", {"waves published, wavefront": [0.8]}),
+                                            ("ktable", {"published 96": [v / 149 for v in (2.68, 20.7, 33.4, 47.7, 53.4, 79.3)]})])  # fmt: skip
+def test_they_have_the_published_values(name, expected):
+    draw, _, values = next(m for m in figures.MORE if m[1] == name)
+    figure = draw(MADE[name]()[name], KNOWN[values]).figure
+    found = {gid: [v for line in lines_of(figure, gid) for v in line.get_ydata()] for gid in expected}
+    assert {gid: sorted(row) for gid, row in found.items()} == {gid: pytest.approx(sorted(row)) for gid, row in expected.items()}
+
+
 def test_wavefront_reports_need_seconds_and_plan_alone():
     record = {**made.fig7a()["fig7a"].runs[0].record, "command": ["memext", "wavefront"]}
     record["report"] = {"seconds": 1.0, "plan": {"layout": "row"}}
