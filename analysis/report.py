@@ -60,10 +60,7 @@ def picture(drawn, folder, warning=""):
     if drawn.figure is None:
         return ""
     if warning:
-        engine, foot = drawn.figure.get_layout_engine(), 0.17 / drawn.figure.get_figheight()
-        x, y, width, height = engine.get()["rect"]
-        engine.set(rect=(x, y + foot, width, height - foot))
-        drawn.figure.text(0.995, 0.004, warning[: warning.index(" (")], ha="right", va="bottom", fontsize=6.5, color=style.RED).set_gid("mixed")
+        style.warn(drawn.figure, warning[: warning.index(" (")])
     folder.mkdir(parents=True, exist_ok=True)
     png = style.image(drawn.figure, "png")
     (folder / f"{drawn.name}.png").write_bytes(png)
@@ -233,10 +230,10 @@ def build(folder, out, text=None):
     page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>memext: the papers' comparisons, measured again</title>
 <style>{CSS}</style>
 <h1>memext: the papers' comparisons, measured again</h1>
-<p>Medians of the repeats; thin lines show smallest and largest, tables give them in brackets; ratios carry the range of both sides; open marks are published values, one shape for each source; × marks failed repeats. Scale: {escape(scale)}. The papers' absolute values come from machines of 2012 to 2015 with 32 to 128 GiB of DRAM and PCIe flash; what can be compared is order and ratio.</p>
+<p>What is measured is the median of the rounds, with a line from the smallest to the largest value. A ratio is taken of the runs of one round and has its 95 % interval, in square brackets in the tables. A single timed run is not drawn. Open marks and boxes are published values, one shape of mark for each source; × marks failed repeats. Scale: {escape(scale)}. The papers' absolute values come from machines of 2012 to 2015 with 32 to 128 GiB of DRAM and PCIe flash; what can be compared is order and ratio.</p>
 <p><a href="#findings">Findings</a> · <a href="#predictions">Predictions</a> · <a href="#question">How close mmap comes</a> · <a href="#figures">Figures</a> · <a href="#counters">Counters</a> · <a href="#failed">Failed runs</a></p>
 <h2>Where this was measured</h2>{where(found)}
-<h2 id="findings">Findings of the papers, and what we measured</h2>{shown(overview.findings(decided), figures)}{verdict_table(found, decided)}
+<h2 id="findings">Findings of the papers, and what we measured</h2>{"".join(shown(d, figures) for d in overview.findings(decided))}{verdict_table(found, decided)}
 <h2 id="predictions">Predicted against measured, and the tuner's regret</h2>{"".join(f"<p>{escape(t)}</p>" for t in prediction_summary(found))}{shown(overview.predicted(found), figures)}{shown(overview.regret(found), figures)}
 <h2 id="question">How close does schedule-advised mmap come to explicit I/O, and what is left?</h2>{close}
 <h2 id="figures">Figures</h2>{sections(found, known, figures)}

@@ -36,13 +36,27 @@ def test_findings_draw_effect_interval_and_state():
     """A confirmed and an open row: one dot each; the interval only where there are enough repeats; what has no effect is left out."""
     few = made.fig05()
     decided = [v for v in verdicts.all_verdicts({**made.fig19(), **made.cut(few, 2)}, KNOWN) if v.name in ("aio5y-time", "cost-without", "wave-tile")]
-    figure = overview.findings(decided).figure
-    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["cost-without", "aio5y-time"]
+    (drawn,) = overview.findings(decided)
+    figure = drawn.figure
+    assert [t.get_gid() for t in figure.axes[0].get_yticklabels()] == ["finding cost-without", "finding aio5y-time"]
+    assert [t.get_text().replace("\n", " ").split(" (n")[0] for t in figure.axes[0].get_yticklabels()] == [v.finding for v in decided if v.name != "wave-tile"]
     (dot,), (interval,) = lines_of(figure, "effect aio5y-time"), lines_of(figure, "interval aio5y-time")
     part = next(v for v in decided if v.name == "aio5y-time").parts[0]
     assert dot.get_xdata()[0] == pytest.approx(part.effect.value) and tuple(interval.get_xdata()) == pytest.approx(part.effect.interval())
     assert dot.get_color() == style.GREEN and lines_of(figure, "effect cost-without")[0].get_markerfacecolor() == "white" and not lines_of(figure, "interval cost-without")
-    assert overview.findings([v for v in decided if v.name == "wave-tile"]) is None
+    assert overview.findings([v for v in decided if v.name == "wave-tile"]) == []
+
+
+def test_findings_have_pages_on_one_axis():
+    """More rows than a page holds: several pages, each row once, all with the same ends. Of single runs alone nothing is drawn."""
+    results_ = {}
+    for case in made.CASES.values():
+        results_.update({k: p for k, p in (case[0] if isinstance(case, tuple) else {}).items() if k not in results_})
+    pages = overview.findings(verdicts.all_verdicts(results_, KNOWN))
+    names = [t.get_gid() for page_ in pages for t in page_.figure.axes[0].get_yticklabels()]
+    assert len(pages) > 1 and len(names) == len(set(names)) and len({page_.figure.axes[0].get_xlim() for page_ in pages}) == 1 and [p.name for p in pages[:2]] == ["effects", "effects-2"]
+    once = [v for v in verdicts.all_verdicts(made.cut(made.fig05(), 1), KNOWN) if any(p.effect is not None for p in v.parts)]
+    assert once and overview.findings(once) == []
 
 
 def test_predictions_are_those_of_the_reports():
