@@ -115,32 +115,44 @@ def markdown(record):
     return "\n".join(lines)
 
 
+def _words(row):
+    """What stands beside a rate: how many times memext's time, how many runs, how many of the steps."""
+    told = [f"{row['rate'] / 1e6:.0f}", *([f"{row['ratio']:.1f} times memext's time"] if "ratio" in row and row["name"] != OURS else []), f"n = {row['n']}" if row["n"] > 1 else "one run: not drawn"]
+    return ", ".join([*told, *([] if row["whole"] else [f"{row['steps']} steps measured"])])
+
+
+def _panel(ax, record, group):
+    """Dots with the range of the runs, on a logarithmic axis; open where fewer steps were measured. Of a single run there is the number alone."""
+    rows = summary(record, group)
+    ends = [r["rate"] * r["seconds"] / r[end] / 1e6 for r in rows if "rate" in r for end in ("least", "most")] or [1.0]
+    low, high = min(ends) / 2, max(ends) * 12
+    for i, r in enumerate(rows):
+        if "rate" not in r:
+            ax.annotate(f"× {r['why'][:90]}", (low, i), xytext=(3, 0), textcoords="offset points", va="center", fontsize=style.SMALL, color=style.RED)
+            continue
+        colour, rate = style.GREEN if r["name"] == OURS else style.BLUE if fused(r) else style.ORANGE, r["rate"] / 1e6
+        if r["n"] > 1:
+            ax.plot([rate * r["seconds"] / r["most"], rate * r["seconds"] / r["least"]], [i, i], color=colour, linewidth=1.4)
+            ax.plot([rate], [i], marker="o", color=colour, markerfacecolor=colour if r["whole"] else "white").pop().set_gid(r["name"])
+        at = rate * r["seconds"] / r["least"] if r["n"] > 1 else low
+        ax.annotate(_words(r), (at, i), xytext=(5, 0), textcoords="offset points", va="center", fontsize=style.SMALL, color=style.BLACK if r["n"] > 1 else style.GREY)
+    ax.set_yticks(range(len(rows)), [r["title"] for r in rows])
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.set_xscale("log")
+    ax.set_xlim(low, high)
+    style.plain_log(ax.xaxis, low, high)
+    style.across(ax)
+    ax.set_title(title(record, group), loc="left")
+
+
 def draw(record):
-    """A panel for each comparison, logarithmic; bars of what was measured over fewer steps are hatched."""
+    """A panel for each comparison."""
     found = groups(record)
     count = max((len(summary(record, g)) for g in found), default=1)
-    figure, axes = style.new(9.5, max(1, len(found)) * (0.24 * count + 0.9), rows=max(1, len(found)), squeeze=False)
+    figure, axes = style.new(style.TWO, max(1, len(found)) * (0.19 * count + 0.65), rows=max(1, len(found)), squeeze=False)
     for ax, group in zip(axes[:, 0], found):
-        rows = summary(record, group)
-        rates = [r["rate"] / 1e6 for r in rows if "rate" in r] or [1.0]
-        low, high = min(rates) / 2, max(rates) * 6
-        for i, r in enumerate(rows):
-            if "rate" not in r:
-                ax.annotate(f"× {r['why'][:110]}", (low, i), xytext=(3, 0), textcoords="offset points", va="center", fontsize=7, color=style.RED)
-                continue
-            colour = style.GREEN if r["name"] == OURS else style.BLUE if fused(r) else style.ORANGE
-            ax.barh(i, r["rate"] / 1e6 - low, 0.7, left=low, color=colour, hatch="" if r["whole"] else "//", edgecolor="white", linewidth=0.4)
-            ratio = f", {r['ratio']:.1f} times memext's time" if "ratio" in r and r["name"] != OURS else ""
-            ax.annotate(f"{r['rate'] / 1e6:.0f}{ratio}" + ("" if r["whole"] else f" ({r['steps']} steps measured)"), (r["rate"] / 1e6, i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=7.5)
-        ax.set_yticks(range(len(rows)), [r["title"] for r in rows])
-        ax.set_ylim(len(rows) - 0.4, -0.6)
-        ax.set_xscale("log")
-        ax.set_xlim(low, high)
-        style.plain_log(ax.xaxis, low, high)
-        ax.grid(visible=False, axis="y")
-        ax.grid(axis="x", color="#dddddd", linewidth=0.6)
-        ax.set_title(title(record, group), fontsize=9, loc="left")
-    axes[-1, 0].set_xlabel("1e6 updates per second of the time from .npy to .npy")
+        _panel(ax, record, group)
+    axes[-1, 0].set_xlabel("1e6 updates per second of the time from .npy to .npy: median and range")
     return figure
 
 

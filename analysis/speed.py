@@ -38,22 +38,21 @@ def draw(record):
     """record: what experiments/speed.py writes: {size, steps, repeats, commit, rows: [{name, group, gups, least, most, predicted?}], failed: [{name, why}]}. The figure."""
     rows = list(record["rows"])
     rows += [{"name": name} for name in dict.fromkeys(f["name"] for f in record.get("failed", [])) if name not in {r["name"] for r in rows}]
-    figure, ax = style.new(8, 0.4 * max(1, len(rows)) + 1.3)
+    figure, ax = style.new(style.TWO, 0.22 * max(1, len(rows)) + 0.7)
     for i, r in enumerate(rows):
         if r.get("gups") is None:
-            ax.annotate(f"× {wrong(record, r['name'])[:80]}", (0, i), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8, color=style.RED)
+            ax.annotate(f"× {wrong(record, r['name'])[:80]}", (0, i), xytext=(3, 0), textcoords="offset points", va="center", fontsize=style.SMALL, color=style.RED)
             continue
         ax.barh(i, r["gups"], 0.7, color=COLOURS.get(r["group"], style.SKY))
         ax.plot([r["least"], r["most"]], [i, i], color="#333333", linewidth=1.0)
         said = wrong(record, r["name"])
-        ax.annotate(f"{r['gups']:.2f}" + (f"  × {said[:60]}" if said else ""), (r["most"], i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8, color=style.RED if said else style.BLACK)
+        ax.annotate(f"{r['gups']:.2f}" + (f"  × {said[:60]}" if said else ""), (r["most"], i), xytext=(4, 0), textcoords="offset points", va="center", fontsize=style.SMALL, color=style.RED if said else style.BLACK)
     ax.set_yticks(range(len(rows)), [r["name"] for r in rows])
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.set_xlim(0, 1.14 * max([r["most"] for r in rows if r.get("gups") is not None], default=1.0))
-    ax.grid(visible=False, axis="y")
-    ax.grid(axis="x", color="#dddddd", linewidth=0.6)
-    ax.set_xlabel("1e9 updates per second (median and range)")
-    ax.set_title(title(record), fontsize=9)
+    style.across(ax)
+    ax.set_xlabel(f"1e9 updates per second: median and range, n = {record.get('repeats', '?')}")
+    ax.set_title(title(record))
     return figure
 
 
