@@ -62,7 +62,10 @@ def _saved(names, device, files, partners):
     saved = []
     for name in names:
         path = path_of(name, device, files)
-        value = value_of(path)
+        try:
+            value = value_of(path)
+        except FileNotFoundError as error:
+            raise KnobAbsent(f"this kernel has no {path}: {name} cannot be set") from error
         partner = partners.get(name)
         if partner and value == "0":
             saved.append([partner, value_of(Path(partner))])
@@ -88,8 +91,6 @@ def applied(settings, device, owner, files=FILES, partners=PARTNERS):
         return
     try:
         saved = _saved(settings, device, files, partners)
-    except FileNotFoundError as error:
-        raise KnobAbsent(f"this kernel has no {error.filename}: {', '.join(settings)} cannot be set") from error
     except OSError as error:
         raise KnobError(f"a setting cannot be read: {error}") from error
     entries = owner.add(*({"kind": "setting", "path": path, "value": value} for path, value in saved))
