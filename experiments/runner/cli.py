@@ -137,7 +137,8 @@ def show(plans):
     for a_plan in plans:
         print(f"# {a_plan.name}: {a_plan.title}")
         for run in a_plan.runs:
-            around = f"limit-memory {run.limit} {'--swap ' + run.swap + ' ' if run.swap else ''}-- " if run.limit else ""
+            around = f"limit-memory {run.limit} {'--high ' + run.high + ' ' if run.high else ''}{'--swap ' + run.swap + ' ' if run.swap else ''}-- " if run.limit else ""
+            around += f"(on {run.file_system}) " if run.file_system else ""
             settings = "".join(f"{k}={v} " for k, v in {**run.usual, **run.knobs}.items())
             print(f"{run.id} x{run.repeats}: {settings}{around}{' '.join(run.words)}")
 
@@ -201,6 +202,7 @@ def announcement(plans, data, results, no_system):
     changes += ["cgroups with a memory limit"] if any(run.limit for run in runs) else []
     changes += [f"swap files in {data}"] if any(run.swap and not run.swap.startswith(ZRAM) for run in runs) else []
     changes += ["swap space in compressed memory (zram)"] if any(run.swap.startswith(ZRAM) for run in runs) else []
+    changes += [f"file systems in files in {data}, on loop devices"] if any(run.file_system for run in runs) else []
     changes += [f"the settings {', '.join(settings)}, put back after each run"] if settings else []
     return f"changes on this machine while it runs: {'; '.join(changes)}; {files}; --no-system changes nothing else"
 

@@ -14,15 +14,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import knobs, near, ownership, registry, storage
+from . import counters, knobs, loopfs, near, ownership, plan, registry, storage
 
 STDERR_KEPT = 4000
 GRACE_S = 15.0
 PR_SET_PDEATHSIG = 1
 ZRAM = "zram "  # before the size of a swap space in compressed memory
-# Counters of /proc/vmstat whose increase a record holds: pages.
-VMSTAT = ("pswpin", "pswpout", "zswpin", "zswpout", "zswpwb", "workingset_refault_file", "workingset_refault_anon", "pgscan_direct",
-          "pgsteal_direct", "pgscan_kswapd", "thp_file_mapped")  # fmt: skip
+ABSENT = 77  # exit status of a command that this kernel or machine lacks something for, which its last line of stderr names
 KILLED_S = 5.0  # a killed process is gone by then, or stuck in the kernel
 
 
@@ -54,15 +52,17 @@ def drop_caches(data):
     return True
 
 
-def command_of(run, place, data, report, timeline):
-    """The words to execute, the memory limit around them."""
+def command_of(run, place, data, report, timeline, counts=None):
+    """The words to execute, the memory limit around them; with `counts`, what its cgroup counts goes to that file."""
     values = {"memext": place.memext, "data": data, "json": report, "timeline": timeline, "root": place.root}
     words = [word.format_map(values) for word in run.words]
     if run.limit:
         swap = ["--swap", run.swap, "--swap-dir", str(place.data)] if run.swap else []
         if run.swap.startswith(ZRAM):
             swap = ["--zram", run.swap.removeprefix(ZRAM)]
-        words = [str(place.limiter()), run.limit, *swap, "--quiet", "--", *words]
+        high = ["--high", run.high] if run.high else []
+        counted = ["--counts", str(counts)] if counts else []
+        words = [str(place.limiter()), run.limit, *high, *swap, *counted, "--quiet", "--", *words]
     return words
 
 
@@ -74,7 +74,7 @@ def swap_in_words(swap):
 
 def needs_of_system(run):
     """What of the machine a run changes, in words; "" if nothing."""
-    needs = [f"a memory limit of {run.limit}" if run.limit else "", swap_in_words(run.swap),
+    needs = [f"a memory limit of {run.limit}" if run.limit else "", swap_in_words(run.swap), f"a file system {run.file_system} in a file" if run.file_system else "",
              "the settings " + ", ".join(run.knobs) if run.knobs else ""]  # fmt: skip
     return " and ".join(filter(None, needs))
 
@@ -85,12 +85,6 @@ def cpu_times():
     user, nice, system, _, _, irq, softirq, steal = (int(v) / ticks for v in Path("/proc/stat").read_text().split()[1:9])
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return user + nice + system + irq + softirq, steal, children.ru_utime + children.ru_stime
-
-
-def vmstat():
-    """{name: pages} of the whole machine since boot, of VMSTAT those that this kernel has."""
-    lines = (line.split() for line in Path("/proc/vmstat").read_text().splitlines())
-    return {name: int(value) for name, value in lines if name in VMSTAT}
 
 
 def _session_members(leader):
@@ -211,16 +205,53 @@ def _probe(run, words, place, scratch, owner):
     return near.Probe(words, run.limit, place.memext, scratch, call, place.probe_s)
 
 
+def _storage(run, data, owner, made):
+    """Where the command's data goes: the run's directory, or a file system of its own in it."""
+    if not run.file_system:
+        return data
+    kind, size = run.file_system.split()
+    entry, inner = loopfs.make(owner, data, kind, int(plan.size_bytes(size)))
+    made.append(entry)
+    return Path(inner)
+
+
+def _measured(run, words, place, owner, errors, record):
+    """Executes the words under the record's settings, and puts what was counted meanwhile into the record."""
+    record["started_unix_s"] = time.time()
+    begin, busy_before, before = time.monotonic(), cpu_times(), counters.now(place.device)
+    status, late = _wait(words, errors, run.timeout_s, owner.mark())
+    record["wall_s"] = time.monotonic() - begin
+    busy, stolen, own = (b - a for a, b in zip(busy_before, cpu_times()))
+    record.update(counters.since(before, counters.now(place.device)))
+    record["other_cpu_s"], record["stolen_cpu_s"] = max(0.0, busy - own), stolen
+    record["status"] = "timeout" if late else {0: "done", ABSENT: "skipped"}.get(status, "failed")
+    record["exit"] = status
+
+
+def _collect(run, place, repeat, files, record):
+    """What the command wrote: report, messages, timeline, and what its cgroup counted."""
+    report, timeline, errors, counts = files
+    record["stderr"] = _tail(errors)
+    record["report"], record["cgroup"] = _report(report), _report(counts)
+    if record["status"] == "done" and "{json}" in " ".join(run.words) and record["report"] is None:
+        record["status"] = "failed"
+        record["stderr"] += "\nthe command ended well but wrote no report\n"
+    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"{run.id}-{repeat}")
+    record["timeline"] = _keep_timeline(timeline, place.results / "timelines", name)
+
+
 def _execute(run, repeat, place, owner):
     # Two directories: the command's data on storage, the reports elsewhere so that they are no part of its I/O.
     directories = owner.directory(place.data, "run-"), owner.directory(tempfile.gettempdir(), "memext-run-")
     data, scratch = (Path(entry["path"]) for entry in directories)
-    report, timeline, errors = scratch / "report.json", scratch / "timeline.jsonl", scratch / "stderr"
-    words = command_of(run, place, data, report, timeline)
+    files = report, timeline, errors, counts = [scratch / name for name in ("report.json", "timeline.jsonl", "stderr", "cgroup.json")]
     settings = {**(knobs.present(run.usual, place.device) if place.system else {}), **run.knobs}
-    record = {"plan": run.plan, "id": run.id, "repeat": repeat, "params": run.params, "limit": run.limit, "swap": run.swap,
-              "knobs": settings, "timeout_s": run.timeout_s, "command": words}  # fmt: skip
+    record = {"plan": run.plan, "id": run.id, "repeat": repeat, "params": run.params, "limit": run.limit, "high": run.high, "swap": run.swap,
+              "file_system": run.file_system, "knobs": settings, "timeout_s": run.timeout_s, "command": list(run.words)}  # fmt: skip
+    mounts = []
     try:
+        data = _storage(run, data, owner, mounts)
+        record["command"] = words = command_of(run, place, data, report, timeline, counts)
         probe = _probe(run, words, place, scratch, owner)
         if probe is not None:
             probe.measure(data)
@@ -228,30 +259,16 @@ def _execute(run, repeat, place, owner):
             record["caches_dropped"] = place.system and drop_caches(place.data)
             if probe is not None:
                 probe.started()
-            record["started_unix_s"] = time.time()
-            begin, before, paged = time.monotonic(), cpu_times(), vmstat()
-            status, late = _wait(words, errors, run.timeout_s, owner.mark())
-            record["wall_s"] = time.monotonic() - begin
-            busy, stolen, own = (b - a for a, b in zip(before, cpu_times()))
-            record["vmstat"] = {name: value - paged[name] for name, value in vmstat().items()}
-            record["other_cpu_s"], record["stolen_cpu_s"] = max(0.0, busy - own), stolen
-        record["status"] = "timeout" if late else "done" if status == 0 else "failed"
-        record["exit"] = status
-        record["stderr"] = _tail(errors)
-        record["report"] = _report(report)
-        if record["status"] == "done" and "{json}" in " ".join(run.words) and record["report"] is None:
-            record["status"] = "failed"
-            record["stderr"] += "\nthe command ended well but wrote no report\n"
+            _measured(run, words, place, owner, errors, record)
+        _collect(run, place, repeat, files, record)
         if probe is not None:
             record["near"] = probe.predict(record["report"] if record["status"] == "done" else None, data)
-        name = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"{run.id}-{repeat}")
-        record["timeline"] = _keep_timeline(timeline, place.results / "timelines", name)
-    except knobs.KnobError as error:
-        absent = isinstance(error, knobs.KnobAbsent)
+    except (knobs.KnobError, loopfs.LoopError) as error:
+        absent = isinstance(error, (knobs.KnobAbsent, loopfs.Absent))
         record.update(status="skipped" if absent else "failed", exit=None, stderr=str(error), report=None, timeline=None)
         record.setdefault("wall_s", 0.0)
         record.setdefault("started_unix_s", time.time())
         record.setdefault("caches_dropped", False)
     finally:
-        _remove(owner, *directories)
+        _remove(owner, *mounts, *directories)
     return record

@@ -79,6 +79,7 @@ def _storage(data):
         "bytes": int(_text(f"/sys/block/{name}/size", "0") or 0) * 512,
         "rotational": _text(queue / "rotational") == "1",
         "scheduler": scheduler[scheduler.find("[") + 1 : scheduler.find("]")] if "[" in scheduler else scheduler,
+        "max_request_kb": int(_text(queue / "max_sectors_kb", "0") or 0),
         "read_ahead_kb": int(_text(queue / "read_ahead_kb", "0") or 0),
     }
 

@@ -23,6 +23,8 @@
     cases = [{size = "1GiB", nt = 4}]                                    # times each of these tables
     limit = "{dram}"                     # memory of the command (experiments/limit-memory); "" = no limit
     swap = "2GiB"                        # with a temporary swap file; "zram 2GiB": with compressed memory as swap space
+    high = "64MiB"                       # memory.high of its cgroup, below the limit (cgroup v2; skipped elsewhere)
+    file_system = "xfs 3GiB"             # {data} is on a new file system of this kind, in a file on storage (loopfs.py; skipped without mkfs.xfs)
     knobs = {read_ahead_kb = "128"}      # kernel settings while the run lasts (knobs.py)
     kernel = "machine"                   # the plan's `kernel` for this run, whether it has a limit or not; another one than the plan's is an arm beside it, told by the parameter `arm`
     scales = ["full"]                    # only there; default: everywhere ("quick" is not "thorough", "thorough" is "night" as well)
@@ -47,7 +49,7 @@ RUNNER_WORDS = ("memext", "data", "json", "timeline", "root")
 BASE = {"thorough": "quick", "night": "thorough"}
 THOROUGH_REPEATS = 9  # at least, where the plan does not say: enough for a rank test of pairs to decide
 PLAN_KEYS = {"name", "title", "repeats", "counted", "pilot", "kernel", "timeout_s", "scale", "run"}
-RUN_KEYS = {"id", "command", "matrix", "cases", "limit", "swap", "knobs", "kernel", "scales", "repeats", "timeout_s", "labels"}
+RUN_KEYS = {"id", "command", "matrix", "cases", "limit", "high", "swap", "file_system", "knobs", "kernel", "scales", "repeats", "timeout_s", "labels"}
 
 # What a machine's own settings would decide in the place of what is compared. Linux reads 128 KiB ahead of a file and 2^3 pages ahead of a fault from swap space; a disk may bring another size
 # (virtual ones do). It lets dirty data stand up to 20 % of the memory and writes it back from 10 % on: of the memory that a run may have, since a share of the whole machine's would never be
@@ -78,6 +80,8 @@ class Run:
     params: dict = field(hash=False)
     limit: str = ""
     swap: str = ""
+    high: str = ""
+    file_system: str = ""
     knobs: dict = field(default_factory=dict, hash=False)
     usual: dict = field(default_factory=dict, hash=False)  # settings of its arm, which a machine may lack
     repeats: int = 1
@@ -85,7 +89,8 @@ class Run:
 
     def key(self, program):
         """What a result depends on: the command, its limits and settings, and the program that ran."""
-        text = json.dumps([self.words, self.limit, self.swap, self.knobs, self.usual, program], sort_keys=True)
+        later = [self.high, self.file_system] if self.high or self.file_system else []  # keys of runs without them stay as they were
+        text = json.dumps([self.words, self.limit, self.swap, self.knobs, self.usual, program, *later], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -184,6 +189,8 @@ def _expand(path, raw, entry, values, scale):
             params={**{k: text(v) if isinstance(v, str) else v for k, v in known.items() if not isinstance(v, (list, dict))}, **beside},
             limit=limit,
             swap=text(entry.get("swap", "")),
+            high=text(entry.get("high", "")),
+            file_system=text(entry.get("file_system", "")),
             knobs={k: text(v) for k, v in entry.get("knobs", {}).items()},
             usual=arm_settings(path, arm, limit),
             repeats=1 if raw.get("counted") else _repeats(entry.get("repeats", raw.get("repeats", 1)), scale),

@@ -6,10 +6,10 @@
     session      id of the session line that it belongs to
     plan, scale, id, repeat, params     what was asked for
     key          hash of command, limits, settings and program: what resuming goes by
-    command      the words as executed; `limit`, `swap`, `knobs` around them (settings of the run and of its arm that were set; params.arm names an arm beside the plan's own)
+    command      the words as executed; `limit`, `high`, `swap`, `file_system`, `knobs` around them (settings of the run and of its arm that were set; params.arm names an arm beside the plan's own)
     commit, program
     no_system    was it a start with --no-system: not taken for finished by one without
-    status       done | failed | timeout | skipped (by --no-system, or the kernel lacks a setting: see stderr)
+    status       done | failed | timeout | skipped (by --no-system, or this kernel or machine lacks what it needs: see stderr)
     exit         exit status, negative = signal; null on timeout
     stderr       its last 4000 characters
     started_unix_s, wall_s, caches_dropped
@@ -17,7 +17,12 @@
                  what the hypervisor kept
     near         of runs on aio and uring (near.py): `rates` measured for `seconds` right before the run (which took `wall_s`, and ended `rates_age_s` before it began), what the run's plan
                  takes with them (`predicted_seconds`, `predicted_time`), how old the rates were that it planned with (`first_rates_age_s`, null = none were measured); `why`: what failed
-    vmstat       increase of some counters of /proc/vmstat while it ran, the whole machine's, in pages
+    vmstat       increase of some counters of /proc/vmstat while it ran, the whole machine's, in pages and events (counters.py says which)
+    block        the same of the data's device, all its users together: reads, writes (requests that it completed), reads_merged, writes_merged,
+                 read_sectors, write_sectors (512 bytes), interrupts (of virtio and NVMe alone); {} where the data is on no block device
+    pressure     the same of /proc/pressure, the whole machine's: memory_some_us, memory_full_us, io_some_us, io_full_us; {} without PSI
+    cgroup       what limit-memory's cgroup counted: version; of v2 alone pgscan_direct and others of memory.stat, events_high,
+                 events_max, and its own pressure; null without a limit
     report       the JSON report of the command, null if there is none
     timeline     file beside raw.jsonl (gzip), null if none
 """

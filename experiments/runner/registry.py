@@ -7,7 +7,7 @@ Each owner (a process of limit-memory, with-settings, run.py, demo.sh, speed.py)
     {"registry": 1, "id": "PID-START-TOKEN", "program": "limit-memory", "pid": 71, "start": 8123, "boot": "...", "pid_ns": "...",
      "locked": true, "made": [{"kind": "swap", "path": ".../memext-swap-71-8123-5f0c1a2e", "mount": "/"}, ...]}
 
-kinds: swap (a swap file), zram (a swap space in compressed memory, with the uuid in its header), cgroup (with all that runs in it), directory (with its contents), setting (file and value of before),
+kinds: swap (a swap file), zram (a swap space in compressed memory, with the uuid in its header), cgroup (with all that runs in it), mount (a file system in a file, loopfs.py), directory (with its contents), setting (file and value of before),
 processes (those that carry MEMEXT_OWNER=id in their environment).
 
 An owner lives as long as its record is locked (flock, which the kernel gives up with the process) or as the process of that pid and
@@ -28,7 +28,7 @@ if not __package__:  # started by a shell script
 
 from runner.ownership import (OWNER_VARIABLE, VERSION, RegistryError, boot_id, held, lives, mount_of, open_state, pause, pid_namespace, read_record,  # noqa: E402
                               start_ticks, store)
-from runner.removing import CGROUP_PREFIX, DIRECTORY_PREFIXES, KINDS, SWAP_PREFIX, clear, show  # noqa: E402
+from runner.removing import CGROUP_PREFIX, DIRECTORY_PREFIXES, KINDS, MOUNT_PREFIX, SWAP_PREFIX, clear, show  # noqa: E402
 
 
 class Owner:
@@ -84,6 +84,13 @@ class Owner:
         os.mkdir(path, 0o700)
         pause("directory made")
         return entry
+
+    def mount(self, directory, image):
+        """The entry of a mount point to be made there, for a file system in the file `image`."""
+        directory = os.path.realpath(directory)
+        self.count += 1
+        path = os.path.join(directory, f"{MOUNT_PREFIX}{self.id}-{self.count}")
+        return self.add({"kind": "mount", "path": path, "image": image, "mount": mount_of(directory)})[0]
 
     def mark(self):
         """Environment of the processes that are to end with this one."""

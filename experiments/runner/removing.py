@@ -14,11 +14,13 @@ from runner.ownership import OWNER_VARIABLE, Foreign, Later, Stuck, boot_id, lib
 
 SWAP_PREFIX = "memext-swap-"
 CGROUP_PREFIX = "memext-limit-"
+MOUNT_PREFIX = "memext-mount-"
 DIRECTORY_PREFIXES = ("run-", "memext-run-", "memext-demo-", "memext-speed-")
 # Files of settings that may be put back; values are one word or number.
 SETTING_PLACES = (r"/proc/sys/vm/[\w-]+", r"/sys/block/[^/]+/queue/read_ahead_kb", r"/sys/kernel/mm/transparent_hugepage/enabled",
                   r"/sys/kernel/mm/lru_gen/(enabled|min_ttl_ms)", r"/sys/module/zswap/parameters/(enabled|compressor|max_pool_percent)")  # fmt: skip
 GRACE_S = 15.0
+UMOUNT_NOFOLLOW = 8
 GONE_S = 30.0  # a killed process is gone by then, or stuck in the kernel
 RETRY_S = 0.02
 
@@ -191,6 +193,29 @@ def remove_cgroup(record, entry):
             time.sleep(RETRY_S)
 
 
+def remove_mount(record, entry):
+    """Only a loop device on the image that the record names; the device goes with the mount. The directory and the image go with the run's directory."""
+    path = entry["path"]
+    found = opened(record, path, MOUNT_PREFIX)
+    if found is None:
+        return gone(entry)
+    os.close(found[0])
+    deadline = time.monotonic() + GRACE_S
+    while os.path.ismount(path):
+        number = os.lstat(path).st_dev
+        try:
+            with open(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}/loop/backing_file") as file:
+                image = file.read().strip()
+        except OSError:
+            image = ""
+        if image != entry["image"]:
+            raise Foreign(f"what is mounted on {path} is not ours")
+        if libc.umount2(os.fsencode(path), UMOUNT_NOFOLLOW) != 0:
+            if time.monotonic() > deadline:
+                raise Stuck(f"{path} could not be unmounted: {os.strerror(ctypes.get_errno())}")
+            time.sleep(RETRY_S)
+
+
 def remove_directory(record, entry):
     path = entry["path"]
     found = opened(record, path, DIRECTORY_PREFIXES)
@@ -247,13 +272,13 @@ def end_processes(record, entry):
 
 
 # In the order of removal: what runs ends before what it uses goes.
-KINDS = {"processes": end_processes, "cgroup": remove_cgroup, "swap": remove_swap, "zram": remove_zram, "directory": remove_directory, "setting": restore_setting}
+KINDS = {"processes": end_processes, "cgroup": remove_cgroup, "swap": remove_swap, "zram": remove_zram, "mount": remove_mount, "directory": remove_directory, "setting": restore_setting}
 
 
 def show(entry):
     if entry["kind"] == "setting":
         return f"{entry['path']} put back to {entry['value']}"
-    return {"swap": "swap file ", "zram": "swap in compressed memory ", "cgroup": "cgroup ", "directory": "", "processes": "its processes"}[entry["kind"]] + entry.get("path", "")
+    return {"swap": "swap file ", "zram": "swap in compressed memory ", "cgroup": "cgroup ", "mount": "file system on ", "directory": "", "processes": "its processes"}[entry["kind"]] + entry.get("path", "")
 
 
 def clear(record, say):

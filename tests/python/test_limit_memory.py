@@ -193,6 +193,23 @@ def test_exit_status_is_the_commands(script, status):
     assert limited("64MiB", "--keep-cache", "--", "sh", "-c", script).returncode == status
 
 
+def test_what_the_cgroup_counted(place):
+    """--counts: its version, and of version 2 what it reclaimed; the command's status is passed on."""
+    done = limited("64MiB", "--keep-cache", "--counts", place / "counts", "--", "sh", "-c", "exit 3")
+    counted = json.loads((place / "counts").read_text())
+    assert done.returncode == 3 and counted["version"] in ("v1", "v2") and (counted["version"] == "v1" or "pgscan_direct" in counted)
+
+
+def test_throttling_below_the_limit(place):
+    """--high: memory.high of version 2 is set; version 1 has none, which is status 77 and a sentence, and nothing stays."""
+    command = "cat $(sed -n 's,^0::,/sys/fs/cgroup,p' /proc/self/cgroup)/memory.high"
+    done = limited("64MiB", "--keep-cache", "--counts", place / "counts", "--high", "32MiB", "--", "sh", "-c", command)
+    if done.returncode == 0:
+        assert int(done.stdout) == 32 * MIB
+    else:
+        assert done.returncode == 77 and "memory.high is of cgroup v2" in done.stderr and not (place / "counts").exists()
+
+
 def test_commands_that_cannot_start():
     assert limited("64MiB", "--keep-cache", "--", "no-such-command").returncode == 127
     assert limited("64MiB", "--keep-cache", "--", "/etc/passwd").returncode == 126
