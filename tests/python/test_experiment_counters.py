@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The experiment runner: what the kernel counted while a run lasted, runs that a machine cannot do, and file systems in files."""
+import json
 import os
 import shutil
 import subprocess
@@ -179,3 +180,32 @@ def test_a_mount_of_others_is_left_alone(project, can_mount):
             assert os.path.ismount(entry["path"])
         finally:
             subprocess.run(["umount", entry["path"]], check=True)
+
+
+# ------------------------------------------------------------------ small programs that ask the kernel
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "experiments"
+
+
+@pytest.mark.parametrize("words, wanted", [
+    (["first_stores.py", "--extents", "written", "--how", "touch", "--size", "1MiB", "--seconds", "0"], {"rounds", "store_us", "read_ratio"}),
+    (["first_stores.py", "--extents", "unwritten", "--how", "populate", "--size", "1MiB", "--seconds", "0.001"], {"rounds", "populate_us", "faults_a_page"}),
+    (["advised_reads.py", "--advice", "both", "--size", "1MiB", "--piece", "64KiB", "--seconds", "0.01"], {"us_a_mib", "storage_read_bytes", "system_us_a_mib"}),
+    (["polled_reads.py", "--size", "1MiB", "--seconds", "0.01"], {"answer", "io_poll", "plain"}),
+])  # fmt: skip
+def test_small_programs_answer(tmp_path, words, wanted):
+    done = subprocess.run(["/usr/bin/python3", SCRIPTS / words[0], "-d", tmp_path, *words[1:]], capture_output=True, text=True, timeout=600)
+    if done.returncode == 77:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    assert wanted <= json.loads(done.stdout).keys() and list(tmp_path.iterdir()) == []
+
+
+def test_threads_of_a_ring_are_added_to_the_report(tmp_path):
+    """The command's report and status; a thread by the name of a poller is seen."""
+    code = "import json, sys, threading, time\nopen('/proc/self/comm', 'w').write('iou-sqp-1')\nend = time.time() + 0.5\nwhile time.time() < end: pass\njson.dump({'a': 1}, open(sys.argv[1], 'w'))"
+    report = tmp_path / "report"
+    done = subprocess.run(["/usr/bin/python3", SCRIPTS / "ring_threads.py", "--json", report, "--", "/usr/bin/python3", "-c", code, report], capture_output=True, text=True, timeout=600)
+    found = json.loads(report.read_text())
+    assert done.returncode == 0 and found["a"] == 1 and found["ring_threads"].keys() == {"iou-sqp"}, done.stderr
+    assert subprocess.run(["/usr/bin/python3", SCRIPTS / "ring_threads.py", "--json", report, "--", "sh", "-c", "exit 3"], timeout=600).returncode == 3
