@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Experiments beside the runner: speed.py, kernel.py's page, predict.py, and the rates of the minute."""
+"""Experiments beside the runner: speed.py, predict.py, and the rates of the minute."""
 import json
 import os
 import signal
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from runner import execute, near, plan, record
+from runner import execute, near, plan
 from runner_project import ROOT, left, project, wait_for  # noqa: F401 (fixtures)
 
 pytestmark = pytest.mark.machine
@@ -79,51 +79,6 @@ def test_speed_leaves_no_store_and_keeps_results_on_a_signal(project, number):
     assert process.returncode == 1 and "interrupted" in err and "Traceback" not in err
     assert not list((project / "data").iterdir()) and left(project) == []
     assert [row["name"] for row in speed_results(project)["rows"]] == ["stream 4x"]
-
-
-def kernel_record(name, repeat, seconds, status="done", stderr="", **params):
-    counters = {key: 2**20 for key in ("storage_read_bytes", "storage_write_bytes", "minor_faults", "refault_bytes", "system_s")}
-    report = {"seconds": seconds, "steps_done": 10, "predicted_read_bytes": 2**20, "write_bytes": 2**20, "layout": {"buffer_bytes": 2**20},
-              "kernel": counters} if status == "done" else None  # fmt: skip
-    return {"kind": "run", "id": name, "repeat": repeat, "key": name, "status": status, "stderr": stderr, "params": params, "limit": "1MiB",
-            "knobs": {}, "command": ["memext", "run"], "report": report, "timeline": None, "other_cpu_s": 0.0, "wall_s": 1.0}  # fmt: skip
-
-
-def kernel_study(folder, **seconds):
-    """{run: seconds of each round}"""
-    import kernel
-    store = record.Store(folder)
-    storage = {"file_system": "ext4", "device": "sda", "read_ahead_kb": 128}
-    machine = {"kernel": "6.18", "cores": 2, "cpu": "a CPU", "virtualised": "none", "cgroup": "v2", "storage": storage}
-    store.append({"kind": "session", "commit": "abc", "program": "def", "machine": machine})
-    for name, values in seconds.items():
-        for repeat, value in enumerate(values):
-            store.append(kernel_record(name.replace("_", "-"), repeat, value))
-    store.append(kernel_record("mglru-on", 0, 0, "skipped", "this kernel has no mglru"))
-    return kernel
-
-
-def test_a_difference_of_kernels_page_is_one_of_its_interval(project):
-    """`apart` is larger in all rounds, and so unevenly that its interval still holds 1; three rounds have none."""
-    kernel = kernel_study(project / "kernel", slow=[2, 4, 6, 2, 3], base=[1, 2, 3, 1, 1], mixed=[1, 1, 4, 2, 9], apart=[1.01, 2.02, 9, 1.01, 9], few=[5, 5, 5], fast=[0.5, 1, 1, 0.5, 0.1])
-    study = kernel.Study(project / "kernel")
-    signs = {name: kernel.Effect(study, name, "base").sign for name in ("slow", "mixed", "apart", "few", "fast")}
-    assert signs == {"slow": 1, "mixed": 0, "apart": 0, "few": 0, "fast": -1}
-    assert "cannot be told from" in kernel.takes(study, "mixed", "base", "it") and "takes 2.00 times" in kernel.takes(study, "slow", "base", "it")
-    with pytest.raises(kernel.Missing, match="absent"):
-        kernel.Effect(study, "absent", "base")
-
-
-def test_what_was_not_run_is_said_on_kernels_page(project):
-    """Dirty limits and read-ahead have all their runs and a finding, MGLRU the kernel's reason, the others the name of a run that is missing."""
-    kernel = kernel_study(project / "kernel", mmap_stream_none=[1.0] * 5, dirty_1048576=[2.0, 2.1, 2.2, 2.3, 2.4], ahead_128=[3.0] * 5, ahead_1024=[2.5] * 5)
-    out = project / "page.md"
-    kernel.page(kernel.Study(project / "kernel"), project / "kernel", out)
-    text = out.read_text()
-    assert "Too short to rest on: `mmap-stream-none` 1.0 s." in text and text.count("Too short") == 1, "and no run of 2 s or more is"
-    assert "`vm.dirty_bytes` of 1 MiB a run takes 2.20 times [2.00 to 2.40, n = 5]" in text and (project / "page" / "dirty.png").stat().st_size > 0
-    assert "Not tested here: `mglru-on` has no result (this kernel has no mglru)" in text
-    assert text.count("Not tested here") == len(kernel.QUESTIONS) - 2 and "`uring-stream` has no result (it was not run)" in text
 
 
 def test_recorded_runs_are_predicted_again():

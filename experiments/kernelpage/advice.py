@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Questions on advice: of madvise and of posix_fadvise."""
+from .study import HUGE, NONE, SCHEDULE, URING, Effect, Question, faults, of_report, read_ratio, several, step_ms, takes
+
+ADVICES = ("none", "sequential", "random", "willneed", "hugepage", "schedule")
+PARTS, PARTS_ADVISED = "mmap-skewed-min-none", "mmap-skewed-min-schedule"
+
+
+def madvise(s):
+    yield f"Without advice a mapping {takes(s, NONE, URING, 'io_uring with the same Blocks')}. The storage reads {s.median(NONE, read_ratio):.2f} times the bytes that the schedule loads."
+    yield (f"`MADV_WILLNEED` over the whole mapping {takes(s, 'mmap-stream-willneed', NONE, 'none')}. `MADV_SEQUENTIAL` {takes(s, 'mmap-stream-sequential', NONE, 'none')}. It reads "
+           f"{s.median('mmap-stream-sequential', read_ratio):.2f} times the bytes loaded. `MADV_RANDOM` turns read-ahead off: it {takes(s, 'mmap-stream-random', NONE, 'none')} and reads "
+           f"{s.median('mmap-stream-random', read_ratio):.2f} times the bytes, page by page.")  # fmt: skip
+    yield f"`MADV_HUGEPAGE` {takes(s, HUGE, NONE, 'none')}. It takes {s.median(HUGE, faults):.1f} faults a MiB stored instead of {s.median(NONE, faults):.0f} (see large folios)."
+    yield (f"Advice by the schedule brings in ahead, and writes back and drops behind. It {takes(s, SCHEDULE, NONE, 'none')}. For parts of planes it {takes(s, PARTS_ADVISED, PARTS, 'none')}: the storage reads "
+           f"{s.median(PARTS_ADVISED, read_ratio):.2f} times the bytes loaded instead of {s.median(PARTS, read_ratio):.2f}. Without Blocks it {takes(s, 'mmap-plain-schedule', 'mmap-plain-none', 'none')}.")  # fmt: skip
+    yield f"Against explicit transfers, `MADV_HUGEPAGE` {takes(s, HUGE, URING, 'io_uring')}. Advice by the schedule {takes(s, SCHEDULE, URING, 'io_uring')}."
+
+
+us_a_mib, system_us = of_report("us_a_mib"), of_report("system_us_a_mib")
+FADVICES = [(a, f"fadvise-{a}") for a in ("none", "sequential", "willneed", "dontneed", "both")]
+
+
+def reads_again(r):
+    """bytes that the storage read, of those that it was asked for"""
+    return r["report"]["storage_read_bytes"] / r["report"]["read_bytes"]
+
+
+def fadvise(s):
+    none = "fadvise-none"
+    yield (f"A reader without a mapping calls `pread` for a MiB at a time, from the beginning of a file to its end and again. `POSIX_FADV_WILLNEED` for the next MiB {takes(s, 'fadvise-willneed', none, 'no advice', us_a_mib)}. "
+           f"`POSIX_FADV_DONTNEED` behind it {takes(s, 'fadvise-dontneed', none, 'no advice', us_a_mib)}. Both {takes(s, 'fadvise-both', none, 'no advice', us_a_mib).replace('takes', 'take', 1)}. "
+           f"`POSIX_FADV_SEQUENTIAL` doubles the read-ahead: it {takes(s, 'fadvise-sequential', none, 'no advice', us_a_mib)}.")  # fmt: skip
+    yield (f"The storage reads, of the bytes asked for: {several(s, FADVICES, reads_again, '{:.2f}')}. System time a MiB: {several(s, FADVICES, system_us, '{:.0f} us')}.")
+    dropped = Effect(s, "fadvise-dontneed", none, reads_again)
+    if dropped.sign > 0:
+        yield f"`POSIX_FADV_DONTNEED` makes the storage read {dropped} as many bytes: it drops pages that the next pass would find."
+
+
+QUESTIONS = [
+    Question("advice", "Advice", "Does telling the kernel what comes next bring a mapping to the speed of explicit transfers?", "The papers' mmap programs gave no advice (Linux 3.13).",
+             [("uring (explicit)", URING), *((f"mmap, {a}", f"mmap-stream-{a}") for a in ADVICES), ("uring, parts of planes", "uring-skewed-min"), ("mmap none, parts of planes", PARTS),
+              ("mmap schedule, parts of planes", PARTS_ADVISED), ("mmap none, no Blocks", "mmap-plain-none"), ("mmap schedule, no Blocks", "mmap-plain-schedule")],
+             ((step_ms, "ms a step"), (read_ratio, "storage reads / loaded")), madvise, (("none", NONE), ("hugepage", HUGE), ("schedule", SCHEDULE), ("none, parts of planes", PARTS))),
+    Question("fadvise", "posix_fadvise alone", "What does advice bring a reader that has no mapping?", "The papers' programs read with aio or through a mapping.",
+             FADVICES, ((us_a_mib, "us a MiB"), (reads_again, "storage reads / asked for")), fadvise),
+]  # fmt: skip

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Questions that are asked at several memory limits: what holds at one size, and read-ahead. The grid grows with the limit."""
+import re
+
+from runner import plan
+
+from .study import (
+    HUGE,
+    MIB,
+    NONE,
+    SCHEDULE,
+    SIZE,
+    URING,
+    Effect,
+    Missing,
+    Question,
+    at_limits,
+    kernel_of,
+    read_ratio,
+    several,
+    spaced,
+    step_ms,
+    takes,
+)
+
+LINUX_AHEAD = int(plan.AHEAD["read_ahead_kb"])
+
+
+def refaulted(r):
+    """MiB that were read again after they had been reclaimed"""
+    return kernel_of("refault_bytes")(r) / MIB
+
+
+def suffix(s, limit, name):
+    """What the name of a run has at this limit, "" at the plan's own."""
+    return next((run.removeprefix(name) for at, run in at_limits(s, name) if at == limit), "")
+
+
+# ------------------------------------------------------------------ sweep of the limit
+
+SWEPT = (("io_uring", URING), ("none", NONE), ("hugepage", HUGE), ("schedule", SCHEDULE))
+
+
+def sweep_rows(s):
+    return [(f"{spaced(limit)}, {label}", run) for limit, _ in at_limits(s, NONE) for label, name in SWEPT for at, run in at_limits(s, name) if at == limit]
+
+
+def sweep(s):
+    limits = [limit for limit, run in at_limits(s, NONE) if s.done(run)]
+    if len(limits) < 2:
+        raise Missing("fewer than two limits have results")
+    kept = []
+    for limit in limits:
+        end = suffix(s, limit, NONE)
+        plain, huge = takes(s, NONE + end, URING + end, "io_uring"), takes(s, HUGE + end, NONE + end, "none")
+        kept.append((Effect(s, NONE + end, URING + end), Effect(s, HUGE + end, NONE + end)))
+        yield (f"At {spaced(limit)} a mapping without advice {plain}. `MADV_HUGEPAGE` {huge}, and advice by the schedule {takes(s, SCHEDULE + end, NONE + end, 'none')}. "
+               f"Without advice the storage reads {s.median(NONE + end, read_ratio):.2f} times the bytes loaded.")  # fmt: skip
+    if not all(effect.enough for pair in kept for effect in pair):
+        yield "There are too few rounds to compare the limits."
+        return
+    same = [what for what, signs in (("the mapping against io_uring", {a.sign for a, _ in kept}), ("`MADV_HUGEPAGE` against none", {b.sign for _, b in kept})) if len(signs) == 1]
+    if same:
+        yield f"The finding is the same at each of these limits for {' and for '.join(same)}."
+    if len(same) < 2:
+        yield "What differs between limits belongs to the size, not to the pattern."
+
+
+# ------------------------------------------------------------------ read-ahead
+
+
+def ahead_runs(s):
+    """{limit: [(KiB, run)]} in order."""
+    found = {}
+    for name in s.runs:
+        match = re.fullmatch(rf"ahead-(\d+)(?:-{SIZE})?", name)
+        if match:
+            found.setdefault(s.latest(name)["limit"], []).append((int(match[1]), name))
+    return {limit: sorted(found[limit]) for limit in sorted(found, key=plan.size_bytes)}
+
+
+def ahead_rows(s):
+    rows = [(f"{spaced(limit)}, {size} KiB", name) for limit, runs in ahead_runs(s).items() for size, name in runs]
+    own = NONE + "-machine"
+    return [*rows, (f"{spaced(s.latest(own)['limit'])}, the machine's own", own)] if own in s.runs else rows
+
+
+def at_one_limit(s, limit, known):
+    """(sentences, the largest size, by what effect it differs from Linux's own) at one limit."""
+    usual = next((run for run in known if run[0] == LINUX_AHEAD), known[0])
+    (best, _), (largest, last) = min(known, key=lambda run: s.median(run[1], step_ms)), known[-1]
+    said = [f"At {spaced(limit)} the fastest of these sizes is {best} KiB. The storage reads, of the bytes loaded: {several(s, [(f'{n} KiB', run) for n, run in known], read_ratio, '{:.2f}')}."]
+    effect = Effect(s, last, usual[1])
+    said.append(f"{largest} KiB {takes(s, last, usual[1], f'{usual[0]} KiB')}, and the storage reads {Effect(s, last, usual[1], kernel_of('storage_read_bytes'))} as many bytes.")
+    again, before = s.median(last, refaulted), s.median(usual[1], refaulted)
+    if again > 1.1 * before:
+        said.append(f"Of these, {again:.0f} MiB had been in the page cache before and were reclaimed; with {usual[0]} KiB it is {before:.0f}.")
+    return said, largest, effect
+
+
+def over_limits(found):
+    """What the limits say together. found: [(limit, largest size, effect)]"""
+    if len(found) < 2:
+        return "One limit was measured, which says nothing of larger ones."
+    if not all(effect.enough for _, _, effect in found):
+        return "There are too few rounds to say whether the limit decides."
+    signs = [effect.sign for _, _, effect in found]
+    if len(set(signs)) == 1:
+        return "The size of the limit does not decide: " + {1: "the largest read-ahead costs time at each.", -1: "the largest read-ahead saves time at each.", 0: "no difference can be told at any."}[signs[0]]
+    if signs[0] > 0 and signs[-1] <= 0:
+        parts = [f"{size * 1024 / plan.size_bytes(limit):.1%} of {spaced(limit)}" for limit, size, _ in (found[0], found[-1])]
+        return f"A large read-ahead costs time at small limits alone: {found[0][1]} KiB is {parts[0]}, but {parts[1]}. The loss is one of scale, not of read-ahead."
+    return "The limits disagree: what is said of one does not hold for another."
+
+
+def readahead(s):
+    found = []
+    for limit, runs in ahead_runs(s).items():
+        known = [(size, name) for size, name in runs if s.done(name)]
+        if len(known) > 1:
+            said, largest, effect = at_one_limit(s, limit, known)
+            found.append((limit, largest, effect))
+            yield " ".join(said)
+    if not found:
+        raise Missing("fewer than two sizes of read-ahead have results")
+    yield over_limits(found)
+    own = NONE + "-machine"
+    if s.done(own):
+        machine = s.machine()
+        yield (f"With this machine's own settings (read-ahead {machine['storage']['read_ahead_kb']} KiB, and dirty limits of its whole memory) a run {takes(s, own, NONE, 'one with those of Linux')}.")
+    least = min(s.median(name, read_ratio) for runs in ahead_runs(s).values() for _, name in runs if s.done(name))
+    if least > 1.05:
+        yield "More than 1 remains at any size. A page that is stored to is read first, unless its extent has never been written (see below). So a store through a mapping costs the storage a read as well."
+
+
+# ------------------------------------------------------------------ sizes of requests
+
+
+def kib_a_request(what):
+    def of(r):
+        counted = r.get("block") or {}
+        return counted[f"{what}_sectors"] / 2 / counted[f"{what}s"] if counted.get(f"{what}s") else None
+
+    of.__doc__ = f"{what} requests of the block layer"
+    return of
+
+
+read_kib, write_kib = kib_a_request("read"), kib_a_request("write")
+REQUESTS = [("io_uring", URING), ("io_uring, parts of planes", "uring-skewed-min"), ("io_uring, RWF_DONTCACHE", "uring-uncached"), ("mmap, none", NONE), ("mmap, random", "mmap-stream-random"),
+            ("mmap, hugepage", HUGE), ("mmap, schedule", SCHEDULE), ("mmap, parts of planes", "mmap-skewed-min-none"), ("swap file", "swap-file")]  # fmt: skip
+
+
+def request_rows(s):
+    return REQUESTS + ahead_rows(s)
+
+
+def merged(r):
+    """requests that were merged into others, of all"""
+    b = r.get("block") or {}
+    total = sum(b.get(name, 0) for name in ("reads", "writes", "reads_merged", "writes_merged"))
+    return (b["reads_merged"] + b["writes_merged"]) / total if total else None
+
+
+def requests(s):
+    explicit, mapped = (s.median(name, read_kib) for name in (URING, NONE))
+    yield f"A request that the device completes has in the mean this many KiB. Reads: {several(s, REQUESTS, read_kib, '{:.0f}')}. Writes: {several(s, REQUESTS, write_kib, '{:.0f}')}."
+    most = s.machine()["storage"].get("max_request_kb")
+    yield (f"Explicit transfers are of at most 1 MiB, and reach the device in reads of {explicit:.0f} KiB{f' (it takes {most} KiB at most)' if most else ''}. A mapping without advice reaches it in reads of {mapped:.0f} KiB. "
+           f"The block layer merged {s.median(URING, merged):.0%} of the requests of io_uring and {s.median(NONE, merged):.0%} of those of the mapping.")  # fmt: skip
+    sizes = [(f"{spaced(limit)}, {size} KiB", name) for limit, runs in ahead_runs(s).items() for size, name in runs if s.values(name, read_kib)]
+    if sizes:
+        yield f"By limit and read-ahead, KiB a read: {several(s, sizes, read_kib, '{:.0f}')}."
+    yield "The counters are the device's: what other processes read and wrote in that time, and the writing of the first grid, are in them."
+
+
+QUESTIONS = [
+    Question("sweep", "From small limits to large ones", "Does what holds at the smallest limit hold at larger ones?", "The grid grows with the limit, so that Buffers and limit keep their ratio.",
+             sweep_rows, ((step_ms, "ms a step"), (read_ratio, "storage reads / loaded")), sweep),
+    Question("readahead", "Read-ahead", "How far should the kernel read ahead for a stream of planes through a mapping?", "The papers say that mmap \"sometimes requires OS kernel tuning for page cache\" and give no sizes.",
+             ahead_rows, ((step_ms, "ms a step"), (read_ratio, "storage reads / loaded")), readahead),
+    Question("requests", "Sizes of requests", "How large are the requests that reach the block layer?", "No counterpart in the papers.",
+             request_rows, ((read_kib, "KiB a read"), (write_kib, "KiB a write")), requests),
+]  # fmt: skip

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page: where the numbers come from, a section a question, and at the end what this kernel cannot do."""
+import os
+import shlex
+import statistics
+
+from runner import plan
+
+from analysis import effects
+
+from .pictures import figure, heat_map
+from .study import MIB, Missing, report, spaced
+from .table import QUESTIONS
+
+DROPPED = ("--json", "--timeline", "--swap-dir", "--counts")  # words of a command that a reader needs no value of
+INTRODUCTION = (
+    "Written by `experiments/kernel.py` from the runs of `experiments/plans/kernel.toml`; `experiments/kernel.py --run` measures again, in minutes, and writes this page for another machine. "
+    "The patterns are the papers': whole planes in long runs (`stream`), runs of rows in each plane (`skewed-min`), and plane by plane on the mapping (no Blocks).")  # fmt: skip
+RULE = (
+    "A ratio is that of the rounds' own ratios (Hodges and Lehmann's estimate), with an interval of 95 % in brackets. A difference is claimed where the interval leaves 1 out: between equals that happens "
+    f"in at most 1 of 20 cases, so of the many sentences below one may be chance; `--thorough` has 9 rounds. Fewer than {effects.LEAST_PAIRS} rounds claim nothing. Runs that count take {effects.LEAST_SECONDS:g} s or more. "
+    "Dots are runs, lines medians.")  # fmt: skip
+HEAT = ("Residency of both Buffers over the time of one run each, by cachestat: left what the schedule needs, right what the page cache holds. A third Buffer takes turns with "
+        "the target, since the state committed last is kept, and is not shown.")  # fmt: skip
+CANNOT = "Each line names what this kernel or this machine lacks, and what waits for it. The plan has the runs, so a kernel that can do them answers the question."
+
+
+def rounds(s):
+    return max(len(s.done(name)) for name in s.runs)
+
+
+def too_short(s, names):
+    """A sentence where a finding rests on runs that are too short for it, "" where it does not. A measurement of faults is one pass over a file, however fast."""
+    timed = [(s.median(n, lambda r: report(r)["seconds"]), n) for n in names if s.done(n) and "seconds" in report(next(iter(s.done(n).values())))]
+    short = [f"`{n}` {t:.1f} s" for t, n in sorted(timed) if t < effects.LEAST_SECONDS]
+    return f"Too short to rest on: {', '.join(short)}." if short else ""
+
+
+def settings(s):
+    """Which settings of the kernel the runs had, and which are this machine's own."""
+    run, own = s.usual(), s.machine()["storage"]["read_ahead_kb"]
+    if run is None:
+        return "No run here has a memory limit; each has this machine's own settings of the kernel, where it does not say otherwise."
+    set_here = run["knobs"]
+    if not set_here:
+        return f"The runs had this machine's own settings of the kernel, read-ahead {own} KiB among them, where a run does not say otherwise."
+    words = [f"read-ahead {set_here['read_ahead_kb']} KiB"] if "read_ahead_kb" in set_here else []
+    words += [f"`vm.page-cluster` {set_here['vm.page-cluster']}"] if "vm.page-cluster" in set_here else []
+    if "vm.dirty_bytes" in set_here:
+        start, most = (int(set_here[name]) for name in ("vm.dirty_background_bytes", "vm.dirty_bytes"))
+        memory = plan.size_bytes(run["limit"])
+        words.append(f"dirty data written back from {start / memory:.0%} of the memory limit on and held up at {most / memory:.0%}")
+    linux = all(set_here.get(name) == value for name, value in plan.AHEAD.items())
+    text = f"Settings of the runs with a memory limit, where a run does not say otherwise: {', '.join(words)}."
+    text += " They are those of Linux." if linux else ""
+    if "read_ahead_kb" in set_here and set_here["read_ahead_kb"] != str(own):
+        text += f" This machine's device came with a read-ahead of {own} KiB, which these runs did not have."
+    return text
+
+
+def origin(s):
+    session, m = s.sessions[-1], s.machine()
+    storage = m["storage"]
+    commits = list(dict.fromkeys(x["commit"] for x in s.sessions))
+    run = s.usual()
+    others = statistics.median(r["other_cpu_s"] / max(r["wall_s"], 0.1) / m["cores"] for runs in s.runs.values() for r in runs.values() if r["status"] == "done")
+    bytes_ = ((report(run) if run else None) or {}).get("layout", {}).get("buffer_bytes")
+    size = (f" Limit {spaced(run['limit'])} for Blocks and page cache together" + (f", two Buffers of {bytes_ / MIB:.0f} MiB" if bytes_ else "") + ", where no other is named.") if run else ""
+    return (f"Linux {m['kernel']} on {m['cores']} cores of {m['cpu']} ({m['virtualised']}), {storage['file_system']} on {storage['device']}. "
+            f"n = {rounds(s)} rounds over all configurations, one run of each a round; other processes took {others:.0%} of the cores in the median.{size} Commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}, one program ({session['program']}).")  # fmt: skip
+
+
+def command(s, name):
+    r = s.latest(name)
+    words = [os.path.basename(w) if w.endswith(("/memext", "limit-memory", "python3", ".py")) else "DATA" if "/run-" in w and "memext-run" not in w else w for w in r["command"]]
+    drop = [i for i, w in enumerate(words) if w in DROPPED]
+    kept = [w for i, w in enumerate(words) if i not in drop and i - 1 not in drop and w != "--quiet"]
+    place = f"on {r['file_system']}: " if r.get("file_system") else ""
+    return place + "".join(f"{k}={v} " for k, v in r["knobs"].items()) + shlex.join(kept)
+
+
+def findings(q, s):
+    """(lines, whether they are findings)"""
+    try:
+        return ["*Finding.* " + "\n\n".join(q.findings(s)), ""], True
+    except Missing as why:
+        return [f"*Finding.* Not tested here: {why}.", ""], False
+
+
+def section(q, s, folder, out):
+    pictures, rows = out.parent / out.stem, q.runs(s)
+    said, found = findings(q, s)
+    lines = [f"## {q.title}", "", f"*Question.* {q.asked} {q.papers}", "", *said]
+    short = too_short(s, [name for _, name in rows]) if found else ""
+    lines += [f"**{short}**", ""] if short else []
+    if any(s.done(name) for _, name in rows):
+        figure(s, pictures / f"{q.name}.png", rows, q.panels)
+        lines += [f"![{q.title}]({out.stem}/{q.name}.png)", ""]
+    if q.heat and heat_map(s, folder, pictures / f"{q.name}-heat.png", q.heat):
+        lines += [f"![Residency of both Buffers by cachestat]({out.stem}/{q.name}-heat.png)", "", HEAT, ""]
+    lines += ["<details><summary>Runs</summary>", ""]
+    lines += [f"- `{run}`: `{command(s, run)}`" for _, run in (*rows, *q.also) if run in s.runs] or ["None."]
+    return [*lines, "", "</details>", ""]
+
+
+def cannot(s, unanswered):
+    """Once for each reason: the questions that are not answered for it, and the runs that were not possible."""
+    reasons = {}
+    for q, reason in unanswered:
+        reasons.setdefault(reason, ([], []))[0].append(f"**{q.title}** ({q.asked})")
+    for name in s.runs:
+        if s.lacks(name):
+            reasons.setdefault(s.lacks(name), ([], []))[1].append(f"`{name}`")
+    if not reasons:
+        return []
+    lines = [f"- {' and '.join(titles) + ': ' if titles else ''}{reason}" + (f". Runs: {', '.join(runs)}." if runs else ".") for reason, (titles, runs) in reasons.items()]
+    return ["## What this kernel cannot do", "", CANNOT, "", *lines, ""]
+
+
+def page(s, folder, out):
+    (out.parent / out.stem).mkdir(parents=True, exist_ok=True)
+    lines = ["# What a 2026 kernel does with these access patterns", "", INTRODUCTION, "", origin(s), "", settings(s), "", RULE, ""]
+    unanswered = []
+    for q in QUESTIONS:
+        lacks = next(filter(None, map(s.lacks, q.needs)), "")
+        if lacks:
+            unanswered.append((q, lacks))
+        else:
+            lines += section(q, s, folder, out)
+    out.write_text("\n".join([*lines, *cannot(s, unanswered)]))

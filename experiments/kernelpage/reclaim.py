@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Questions on reclaim: who waits for it, and which pages it takes."""
+import statistics
+
+from .study import HUGE, NONE, SCHEDULE, URING, Effect, Question, counter, kernel_of, read_ratio, report, several, share, step_ms, takes
+
+STALLED = [("io_uring", URING), ("io_uring, RWF_DONTCACHE", "uring-uncached"), ("mmap, none", NONE), ("mmap, hugepage", HUGE), ("mmap, schedule", SCHEDULE),
+           ("mmap, parts of planes", "mmap-skewed-min-none"), ("swap file", "swap-file")]  # fmt: skip
+some, full, waits = share("memory", "some"), share("memory", "full"), share("io", "some")
+ZONES = "allocstall_"
+
+
+def scanned(r):
+    """pages that reclaim scanned, of those that the run moved (a page each 4096 bytes loaded or stored)"""
+    pages = [counter(name)(r) for name in ("pgscan_file", "pgscan_anon")]
+    moved = (report(r)["kernel"]["storage_read_bytes"] + report(r)["write_bytes"]) / 4096
+    return None if None in pages or not moved else sum(pages) / moved
+
+
+def by_the_tasks(r):
+    """pages scanned by the tasks that wanted memory, of all scanned"""
+    of_cgroup, all_of_it = r.get("cgroup") or {}, [counter(name)(r) for name in ("pgscan_file", "pgscan_anon")]
+    if None in all_of_it or not sum(all_of_it):
+        return None
+    if "pgscan_direct" in of_cgroup:
+        return min(1.0, of_cgroup["pgscan_direct"] / sum(all_of_it))
+    others = [counter(name)(r) or 0 for name in ("pgscan_kswapd", "pgscan_khugepaged", "pgscan_proactive")]
+    return max(0.0, 1 - sum(others) / sum(all_of_it))
+
+
+def stalls_of_machine(r):
+    """allocstall of /proc/vmstat"""
+    found = [value for name, value in (r.get("vmstat") or {}).items() if name.startswith(ZONES)]
+    return sum(found) if found else None
+
+
+def stalls(s):
+    waited = [(label, name) for label, name in STALLED if s.values(name, some)]
+    if waited:
+        yield (f"By PSI some task waited for memory in this share of the run: {several(s, waited, some, '{:.0%}')}. All tasks waited in: {several(s, waited, full, '{:.0%}')}. "
+               f"Some task waited for I/O in: {several(s, waited, waits, '{:.0%}')}. PSI is the machine's, so other processes are in it.")  # fmt: skip
+    else:
+        yield "PSI is not counted here (no `/proc/pressure`, or the kernel was started without `psi=1`)."
+    yield f"Reclaim scanned, for each page that a run moved: {several(s, STALLED, scanned, '{:.2f}')} pages. {s.median(NONE, by_the_tasks):.0%} of the scanning without advice was direct: the tasks that wanted memory did it."
+    counted = [v for _, name in STALLED for v in s.values(name, stalls_of_machine)]
+    if counted:
+        yield (f"`allocstall` of `/proc/vmstat` rose by {statistics.median(counted):.0f} in the median run, and by {max(counted):.0f} at most. It counts direct reclaim for the machine's own want of memory; "
+               "the reclaim of a memory limit is not in it, nor in `pgscan_direct`.")  # fmt: skip
+    if s.machine()["cgroup"] == "v1":
+        yield "Of a cgroup of version 1 the kernel tells no stalls; one of version 2 has its own PSI and `pgscan_direct`."
+
+
+def mglru(s):
+    yield f"With MGLRU a run {takes(s, 'mglru-on', 'mglru-off', 'one without')}. The storage reads {Effect(s, 'mglru-on', 'mglru-off', kernel_of('storage_read_bytes'))} as many bytes."
+
+
+QUESTIONS = [
+    Question("reclaim", "Direct reclaim", "How long do tasks wait until pages are reclaimed?", "No counterpart in the papers.",
+             STALLED, ((some, "memory, some"), (full, "memory, full"), (scanned, "scanned / moved")), stalls),
+    Question("mglru", "MGLRU", "Does the multi-generation LRU keep the right pages of a sweep?",
+             "The papers: performance \"depends on the degree of matching between the operating system (OS) kernel page replacement policy in the page cache and memory access patterns\".",
+             [("MGLRU on", "mglru-on"), ("MGLRU off", "mglru-off")], ((step_ms, "ms a step"), (read_ratio, "storage reads / loaded")), mglru, needs=("mglru-on",)),
+]  # fmt: skip

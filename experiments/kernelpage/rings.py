@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Questions on io_uring: uncached I/O, registered buffers, and polling, with a check that it happened."""
+from .study import SCHEDULE, URING, Effect, Question, by_sign, kernel_of, read_ratio, report, spaced, step_ms, system_ms, takes
+
+# ------------------------------------------------------------------ RWF_DONTCACHE
+
+
+def dontcache(s):
+    system = Effect(s, "uring-uncached", URING, system_ms)
+    yield (f"A run with it {takes(s, 'uring-uncached', URING, 'one with O_DIRECT')}, and {takes(s, 'uring-uncached', SCHEDULE, 'a mapping that the schedule advises')}. The storage reads "
+           f"{s.median('uring-uncached', read_ratio):.2f} times the bytes loaded.")  # fmt: skip
+    yield by_sign(system, f"It takes {system} the system time.", f"It takes {system} the system time of O_DIRECT: every page is allocated, copied and freed. Where O_DIRECT is refused it keeps the page cache "
+                  "empty; where it is not refused, it costs cores.", f"System time: {system} that of O_DIRECT.")  # fmt: skip
+
+
+# ------------------------------------------------------------------ options of a ring
+
+PLAIN, REGISTERED, SQPOLL, IOPOLL, POLLED = "ring-plain", "ring-registered", "ring-sqpoll", "ring-iopoll", "polled-reads"
+RINGS = [("plain", PLAIN), ("registered", REGISTERED), ("registered, SQPOLL", SQPOLL), ("registered, IOPOLL", IOPOLL)]
+
+
+def poller_share(r):
+    """CPU time of iou-sqp threads, of the run's time"""
+    threads = report(r).get("ring_threads")
+    return None if threads is None else threads.get("iou-sqp", 0.0) / r["wall_s"]
+
+
+def interrupts(r):
+    """interrupts of the device, of the requests that it completed"""
+    counted = r.get("block") or {}
+    done = counted.get("reads", 0) + counted.get("writes", 0)
+    return counted["interrupts"] / done if done and "interrupts" in counted else None
+
+
+def process_system_ms(r):
+    """system time of the process a step; SQPOLL's thread belongs to it"""
+    return kernel_of("system_s")(r) / report(r)["steps_done"] * 1000
+
+
+def registered(s):
+    system = Effect(s, REGISTERED, PLAIN, process_system_ms)
+    return f"Registered memory and a registered file {takes(s, REGISTERED, PLAIN, 'a plain ring').replace('takes', 'take', 1)}; the system time is {system} that of a plain one."
+
+
+def sqpoll(s):
+    polled = s.median(SQPOLL, poller_share)
+    if polled <= 0:
+        return f"SQPOLL was asked for, but no thread iou-sqp took CPU time, so nothing is said of it ({note(s, SQPOLL) or 'the device gave no reason'})."
+    return f"SQPOLL happened: its thread iou-sqp had a core for {polled:.0%} of the run. It {takes(s, SQPOLL, REGISTERED, 'a run without it')}. The thread wants a core of its own; this machine has {s.machine()['cores']}."
+
+
+def note(s, name):
+    done = s.done(name)
+    device = report(next(iter(done.values()))).get("device") or {} if done else {}
+    return device.get("note") or ""
+
+
+def kernels_answer(s):
+    """What the kernel does with a polled read that it is asked for all the same."""
+    found = s.values(POLLED, lambda r: report(r))
+    if not found:
+        return ""
+    answer, polled, plain = found[-1]["answer"], found[-1]["polled"], found[-1]["plain"]
+    if answer != "done":
+        return f" A program that asks for it all the same gets {answer} from the kernel at the first read."
+    if polled["interrupts"] is None:
+        return f" A program that asks for it all the same reads 4 KiB in {polled['us']:.0f} us, and in {plain['us']:.0f} us without; its interrupts cannot be told."
+    how = "silently uses interrupts" if polled["interrupts"] > 0.5 * polled["reads"] else "polls"
+    return f" For a program that asks for it all the same the kernel {how}: {polled['interrupts']} interrupts for {polled['reads']} reads of 4 KiB."
+
+
+def iopoll(s):
+    said = note(s, IOPOLL)
+    if "iopoll" in said:
+        same = takes(s, IOPOLL, REGISTERED, "the run that does not ask for it")
+        return f"IOPOLL did not happen, and memext says so: \"{said}\".{kernels_answer(s)} The run with `--iopoll` {same}."
+    polled, usual = s.median(IOPOLL, interrupts), s.median(REGISTERED, interrupts)
+    if polled > 0.5 * usual:
+        return f"IOPOLL was asked for and accepted, but the device raised {polled:.2f} interrupts a request ({usual:.2f} without it): it did not poll."
+    return f"IOPOLL happened: the device raised {polled:.2f} interrupts a request instead of {usual:.2f}. It {takes(s, IOPOLL, REGISTERED, 'a run without it')}."
+
+
+def rings(s):
+    first = s.latest(PLAIN)
+    size = next((b for a, b in zip(first["command"], first["command"][1:]) if a == "--request-size"), None) if first else None
+    yield (f"Requests are of at most {spaced(size)}, so that what each costs is seen. " if size else "") + registered(s)
+    yield sqpoll(s)
+    yield iopoll(s)
+
+
+QUESTIONS = [
+    Question("dontcache", "RWF_DONTCACHE", "Is uncached buffered I/O (Linux 6.14) a replacement for O_DIRECT?", "The papers' aio is libaio with O_DIRECT.",
+             [("uring, O_DIRECT", URING), ("uring, RWF_DONTCACHE", "uring-uncached"), ("mmap, schedule", SCHEDULE)], ((step_ms, "ms a step"), (system_ms, "system ms a step")), dontcache),
+    Question("rings", "Registered buffers, SQPOLL, IOPOLL", "What do the options of a ring bring, and did polling happen?", "No counterpart in the papers.",
+             RINGS, ((step_ms, "ms a step"), (process_system_ms, "system ms a step"), (interrupts, "interrupts a request")), rings, also=(("reads of 4 KiB", POLLED),)),
+]  # fmt: skip

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The runs, what is measured of each, how two are compared, and what a question is."""
+import re
+import statistics
+from dataclasses import dataclass
+
+from runner import plan, record
+
+from analysis import effects
+
+MIB = 2**20
+SIZE = r"\d+(?:\.\d+)?[KMGT]iB"
+# Runs that several questions look at.
+NONE, HUGE, SCHEDULE, URING = "mmap-stream-none", "mmap-stream-hugepage", "mmap-stream-schedule", "uring-stream"
+
+
+class Missing(Exception):
+    """A run that a finding needs has no result: which, and why."""
+
+
+@dataclass(frozen=True)
+class Question:
+    name: str
+    title: str
+    asked: str
+    papers: str
+    rows: object  # [(label, run)], or a function of the study that gives them
+    panels: tuple  # ((measure, label), ...)
+    findings: object  # function of the study that gives paragraphs; raises Missing
+    heat: tuple = ()  # (label, run) whose residency is drawn over time
+    also: tuple = ()  # (label, run) that the finding rests on and the figure does not show
+    needs: tuple = ()  # runs without which there is nothing to ask: where this kernel lacks them, the question stands at the end of the page alone
+
+    def runs(self, study):
+        return self.rows(study) if callable(self.rows) else self.rows
+
+
+class Study:
+    def __init__(self, folder):
+        records = record.Store(folder).records()
+        self.sessions = [r for r in records if r["kind"] == "session"]
+        runs = [r for r in records if r["kind"] == "run"]
+        if not runs:
+            raise SystemExit(f"kernel.py: no runs in {folder}; experiments/kernel.py --run makes them")
+        last = {r["id"]: r["key"] for r in runs}
+        self.runs = {}
+        for r in runs:
+            if r["key"] == last[r["id"]]:
+                self.runs.setdefault(r["id"], {})[r["repeat"]] = r
+
+    def done(self, name):
+        return {k: r for k, r in self.runs.get(name, {}).items() if r["status"] == "done"}
+
+    def latest(self, name):
+        return list(self.runs[name].values())[-1] if name in self.runs else None
+
+    def why_not(self, name):
+        """Why there is no result."""
+        r = self.latest(name)
+        last = (r["stderr"].strip().splitlines() or [r["status"]])[-1] if r else "it was not run"
+        return re.sub(r"^(limit-memory|\w+\.py): ", "", last)
+
+    def lacks(self, name):
+        """What this kernel or machine lacks for a run; "" where it has a result, was not run or failed."""
+        r = self.latest(name)
+        return self.why_not(name) if r and r["status"] == "skipped" and not r.get("no_system") and not self.done(name) else ""
+
+    def missing(self, name):
+        return Missing(f"`{name}` has no result ({self.why_not(name)})")
+
+    def values(self, name, of):
+        """Of the runs in which it was counted."""
+        return [v for v in (of(r) for _, r in sorted(self.done(name).items())) if v is not None]
+
+    def median(self, name, of):
+        if not self.done(name):
+            raise self.missing(name)
+        values = self.values(name, of)
+        if not values:
+            raise Missing(f"`{name}` has no count of it ({(of.__doc__ or of.__name__).strip()})")
+        return statistics.median(values)
+
+    def usual(self):
+        """A run with the settings that the plan has for all: that without advice, else any with a limit."""
+        return self.latest(NONE) or next((self.latest(name) for name in self.runs if self.latest(name)["limit"]), None)
+
+    def machine(self):
+        return self.sessions[-1]["machine"]
+
+
+# ------------------------------------------------------------------ measures of a run; None where it was not counted
+
+
+def report(r):
+    return r["report"]
+
+
+def step_ms(r):
+    """milliseconds a step of the stencil phase"""
+    return report(r)["seconds"] / report(r)["steps_done"] * 1000
+
+
+def kernel_of(name):
+    return lambda r: report(r)["kernel"][name]
+
+
+def read_ratio(r):
+    """Bytes that the storage read, of those that the schedule loads; on the mapping, of one Buffer a step."""
+    needed = report(r)["predicted_read_bytes"] or report(r)["layout"]["buffer_bytes"] * report(r)["steps_done"]
+    return kernel_of("storage_read_bytes")(r) / needed
+
+
+def written_ratio(r):
+    return kernel_of("storage_write_bytes")(r) / report(r)["write_bytes"]
+
+
+def system_ms(r):
+    return kernel_of("system_s")(r) / report(r)["steps_done"] * 1000
+
+
+def faults(r):
+    """faults a MiB stored"""
+    return kernel_of("minor_faults")(r) / max(1, report(r)["write_bytes"] / MIB)
+
+
+def of_report(name):
+    def of(r):
+        return report(r).get(name)
+
+    of.__doc__ = f"{name} of its report"
+    return of
+
+
+def share(kind, who):
+    """Of the run's time in which some or all tasks waited, by the machine's PSI."""
+    def of(r):
+        waited = (r.get("pressure") or {}).get(f"{kind}_{who}_us")
+        return None if waited is None or not r["wall_s"] else waited / 1e6 / r["wall_s"]
+
+    of.__doc__ = f"{kind} {who} of /proc/pressure"
+    return of
+
+
+def counter(name):
+    def of(r):
+        return (r.get("vmstat") or {}).get(name)
+
+    of.__doc__ = f"{name} of /proc/vmstat"
+    return of
+
+
+# ------------------------------------------------------------------ two runs
+
+
+class Effect:
+    """How many times as much a has as b, round by round."""
+
+    def __init__(self, study, a, b, of=step_ms):
+        first, second = study.done(a), study.done(b)
+        pairs = [(of(first[k]), of(second[k])) for k in first.keys() & second.keys()]
+        self.ratios = sorted(x / y for x, y in pairs if x and y and x > 0 and y > 0)
+        if not self.ratios:
+            gone = [name for name, found in ((a, first), (b, second)) if not found]
+            raise study.missing(gone[0]) if gone else Missing(f"`{a}` and `{b}` have no round in which both were counted")
+        self.effect = effects.Effect(tuple(self.ratios))
+
+    @property
+    def enough(self):
+        return self.effect.interval() is not None
+
+    @property
+    def sign(self):
+        """1 more, -1 less, 0 where the interval holds 1 or there are too few rounds for one."""
+        low, high = self.effect.interval() or (0.0, 2.0)
+        return 1 if low > 1 else -1 if high < 1 else 0
+
+    def __str__(self):
+        low, high = self.effect.interval() or (self.ratios[0], self.ratios[-1])
+        return f"{self.effect.value:.2f} times [{low:.2f} to {high:.2f}, n = {self.effect.n}]"
+
+
+def takes(study, a, b, than, of=step_ms):
+    """takes ... THAN."""
+    effect = Effect(study, a, b, of)
+    if effect.sign:
+        return f"takes {effect} as long as {than}"
+    return f"cannot be told from {than} ({effect} as long{'' if effect.enough else ', too few rounds'})"
+
+
+def by_sign(effect, less, more, neither):
+    return (neither, more, less)[effect.sign]
+
+
+def several(study, names, of, form):
+    return "; ".join(f"{label} {form.format(study.median(name, of))}" for label, name in names if study.values(name, of))
+
+
+def spaced(size):
+    """80MiB -> 80 MiB"""
+    return re.sub(r"(?<=\d)(?=[KMGT]iB)", " ", size)
+
+
+def at_limits(study, name):
+    """[(limit, run)] of the run and of those that are the same at another limit, NAME-320MiB, by the limit."""
+    found = [other for other in study.runs if other == name or re.fullmatch(re.escape(name) + f"-{SIZE}", other)]
+    return sorted(((study.latest(other)["limit"], other) for other in found), key=lambda x: plan.size_bytes(x[0]))
+
+
+def numbered(study, prefix):
+    """[(number, name)] of the runs PREFIXnumber, in order."""
+    return sorted((int(name.removeprefix(prefix)), name) for name in study.runs if name.startswith(prefix) and name.removeprefix(prefix).isdigit())

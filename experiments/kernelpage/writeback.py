@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Questions on stores through a mapping and on what writes them back."""
+from runner import plan
+
+from .study import MIB, NONE, Effect, Question, at_limits, by_sign, kernel_of, numbered, of_report, several, spaced, step_ms, takes, written_ratio
+
+# ------------------------------------------------------------------ dirty limits
+
+
+def own_limit(s):
+    """The dirty limit of the runs that set none themselves, in words."""
+    run = s.latest(NONE)
+    if run is None or "vm.dirty_bytes" not in run["knobs"]:
+        return "with the machine's"
+    share = int(run["knobs"]["vm.dirty_bytes"]) / plan.size_bytes(run["limit"])
+    return f"with {int(run['knobs']['vm.dirty_bytes']) / MIB:.0f} MiB, {share:.0%} of the limit"
+
+
+def dirty_rows(s):
+    return [*((f"{size // MIB} MiB", name) for size, name in numbered(s, "dirty-")), (own_limit(s).removeprefix("with "), NONE)]
+
+
+def dirty(s):
+    limits = [(size, name) for size, name in numbered(s, "dirty-") if s.done(name)]
+    if not limits:
+        raise s.missing("dirty-8388608")
+    for size, name in limits:
+        yield f"With `vm.dirty_bytes` of {size // MIB} MiB a run {takes(s, name, NONE, f'one {own_limit(s)}')}. The storage writes {Effect(s, name, NONE, kernel_of('storage_write_bytes'))} as many bytes."
+    if s.machine()["cgroup"] == "v1":
+        yield "The limits count the dirty pages of the whole machine. A memory cgroup of version 1, as here, has none of its own: its reclaim meets dirty pages whatever they are."
+
+
+# ------------------------------------------------------------------ extents, and MADV_POPULATE_WRITE
+
+store_us, populate_us, sync_us, read_ratio, faults_a_page = (of_report(name) for name in ("store_us", "populate_us", "sync_us", "read_ratio", "faults_a_page"))
+UNWRITTEN, WRITTEN, UNWRITTEN_POPULATED, WRITTEN_POPULATED = "stores-unwritten-touch", "stores-written-touch", "stores-unwritten-populate", "stores-written-populate"
+TOUCHED = [("unwritten", UNWRITTEN), ("written", WRITTEN)]
+POPULATED = [("unwritten, touched", UNWRITTEN), ("unwritten, populated", UNWRITTEN_POPULATED), ("written, touched", WRITTEN), ("written, populated", WRITTEN_POPULATED)]
+
+
+def brought_in(r):
+    """microseconds a page to bring it in and store to it"""
+    return r["report"]["populate_us"] + r["report"]["store_us"]
+
+
+def whole(r):
+    """microseconds a page to bring it in, store to it and sync it"""
+    return brought_in(r) + r["report"]["sync_us"]
+
+
+def extents(s):
+    yield (f"The first store to a page whose extent has been written {takes(s, WRITTEN, UNWRITTEN, 'one to an extent that is allocated alone', store_us)}. The storage reads "
+           f"{s.median(WRITTEN, read_ratio):.2f} bytes for each that is stored, and {s.median(UNWRITTEN, read_ratio):.2f} where the extent is unwritten.")  # fmt: skip
+    sync = Effect(s, UNWRITTEN, WRITTEN, sync_us)
+    yield by_sign(sync, f"The sync takes {sync} as long for unwritten extents, although the file system converts them.", f"The sync pays a part back: it takes {sync} as long for unwritten extents, which the file system converts.",
+                  f"The sync of the two cannot be told apart ({sync}).") + f" Stores and sync together: unwritten {takes(s, UNWRITTEN, WRITTEN, 'written', whole)}."  # fmt: skip
+    yield "A Buffer that memext has allocated and not yet filled is the first case. Each later pass over it is the second."
+
+
+def populated(s):
+    for label, fill, touch in (("unwritten extents", UNWRITTEN_POPULATED, UNWRITTEN), ("written extents that are not in the page cache", WRITTEN_POPULATED, WRITTEN)):
+        yield (f"For {label}, populating and storing {takes(s, fill, touch, 'storing alone', brought_in)}. The call takes {s.median(fill, populate_us):.2f} us a page, and the stores after it {s.median(fill, store_us):.2f} us "
+               f"instead of {s.median(touch, store_us):.2f}.")  # fmt: skip
+    yield f"Faults a page stored: {several(s, POPULATED, faults_a_page, '{:.3f}')}. The kernel counts those that the call takes itself."
+
+
+# ------------------------------------------------------------------ memory.high
+
+HIGH = "mmap-stream-none-high"
+
+
+def high_rows(s):
+    run = s.latest(HIGH)
+    return [("limit alone", NONE), (f"memory.high {spaced(run['high'])}, limit {spaced(run['limit'])}" if run else "memory.high", HIGH)]
+
+
+def high(s):
+    from_limit, at = at_limits(s, NONE)[0][0] if s.done(NONE) else "", s.latest(HIGH)
+    yield f"With `memory.high` of {spaced(at['high']) if at else '?'} below a larger limit a run {takes(s, HIGH, NONE, f'with a limit of {spaced(from_limit)}')}. The storage reads {Effect(s, HIGH, NONE, kernel_of('storage_read_bytes'))} as many bytes."
+    events = s.values(HIGH, lambda r: (r.get("cgroup") or {}).get("events_high"))
+    if events:
+        yield f"The kernel throttled the run {sorted(events)[len(events) // 2]} times."
+
+
+QUESTIONS = [
+    Question("dirty", "Dirty limits", "Does it help to write back sooner?", "No counterpart in the papers.", dirty_rows, ((step_ms, "ms a step"), (written_ratio, "storage writes / stored")), dirty),
+    Question("extents", "Unwritten and written extents", "Does a store through a mapping cost less where the extent has never been written?", "The papers' programs write their files first.",
+             TOUCHED, ((store_us, "us a page, store"), (sync_us, "us a page, sync"), (read_ratio, "read / stored")), extents),
+    Question("populate", "MADV_POPULATE_WRITE", "Is it cheaper to bring pages in for stores by one call (Linux 5.14) than by a fault each?", "No counterpart in the papers.",
+             POPULATED, ((brought_in, "us a page, call and stores"), (faults_a_page, "faults a page")), populated),
+    Question("high", "memory.high", "Does throttling (memory.high of cgroup v2) page better than a limit?", "No counterpart in the papers.",
+             high_rows, ((step_ms, "ms a step"),), high, needs=(HIGH,)),
+]  # fmt: skip

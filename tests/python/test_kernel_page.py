@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page on the kernel (experiments/kernelpage): its findings from made-up numbers, what is not claimed, and what is said once."""
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "experiments")]
+
+from kernelpage import advice, folios, limits, page, reclaim, rings, study, writeback  # noqa: E402
+from kernelpage.table import QUESTIONS  # noqa: E402
+from runner import record  # noqa: E402
+
+MIB = 2**20
+NOISE = (1.0, 1.01, 0.99, 1.02, 0.98)  # of five rounds
+LINUX = {"read_ahead_kb": "128", "vm.page-cluster": "3", "vm.dirty_background_bytes": str(8 * MIB), "vm.dirty_bytes": str(16 * MIB)}
+
+
+def made(name, seconds=2.5, rounds=5, noise=NOISE, status="done", stderr="", report=(), **more):
+    """Records of a configuration of 10 steps; entries of `report` and `more` are put into each. Numbers of `report` get the round's noise."""
+    found = []
+    for k in range(rounds):
+        own = {key: value * noise[k % len(noise)] if isinstance(value, float) else value for key, value in dict(report).items()}
+        counters = {key: 2**20 for key in ("storage_read_bytes", "storage_write_bytes", "minor_faults", "refault_bytes", "system_s")}
+        said = {"seconds": seconds * noise[k % len(noise)], "steps_done": 10, "read_bytes": 2**20, "predicted_read_bytes": 2**20, "write_bytes": 2**20, "layout": {"buffer_bytes": 2**20}, "kernel": counters,
+                "device": {"note": ""}, **own}  # fmt: skip
+        found.append({"kind": "run", "id": name, "repeat": k, "key": name, "status": status, "stderr": stderr, "params": {}, "limit": "80MiB", "knobs": {}, "command": ["memext", "run"],
+                      "report": said if status == "done" else None, "timeline": None, "other_cpu_s": 0.0, "wall_s": 10.0, **more})  # fmt: skip
+    return found
+
+
+def studied(folder, *configurations, cgroup="v1"):
+    store = record.Store(folder)
+    storage = {"file_system": "ext4", "device": "sda", "read_ahead_kb": 8192}
+    store.append({"kind": "session", "commit": "abc", "program": "def", "machine": {"kernel": "6.18", "cores": 2, "cpu": "a CPU", "virtualised": "none", "cgroup": cgroup, "storage": storage}})
+    for configuration in configurations:
+        for r in configuration:
+            store.append(r)
+    return study.Study(folder)
+
+
+def said(findings, *of):
+    return " ".join(findings(*of))
+
+
+# ------------------------------------------------------------------ differences
+
+
+def test_a_difference_is_one_of_its_interval(tmp_path):
+    """`apart` is larger in all rounds, and so unevenly that its interval still holds 1; three rounds have none."""
+    values = {"slow": [2, 4, 6, 2, 3], "base": [1, 2, 3, 1, 1], "mixed": [1, 1, 4, 2, 9], "apart": [1.01, 2.02, 9, 1.01, 9], "few": [5, 5, 5], "fast": [0.5, 1, 1, 0.5, 0.1]}
+    s = studied(tmp_path, *(made(name, 1.0, len(v), v) for name, v in values.items()))
+    signs = {name: study.Effect(s, name, "base").sign for name in ("slow", "mixed", "apart", "few", "fast")}
+    assert signs == {"slow": 1, "mixed": 0, "apart": 0, "few": 0, "fast": -1}
+    assert "cannot be told from" in study.takes(s, "mixed", "base", "it") and "too few" not in study.takes(s, "mixed", "base", "it")
+    assert "takes 2.00 times" in study.takes(s, "slow", "base", "it") and "too few rounds" in study.takes(s, "few", "base", "it")
+    with pytest.raises(study.Missing, match="absent"):
+        study.Effect(s, "absent", "base")
+
+
+def test_what_was_not_counted_is_no_zero(tmp_path):
+    """A median of it is refused and names what is missing; a ratio leaves the round out in which one of both is 0."""
+    s = studied(tmp_path, made("a", report={"x": None}), made("b", report={"x": 1.0}), made("c", report={"x": 0.0}))
+    with pytest.raises(study.Missing, match="`a`.*x of its report"):
+        s.median("a", study.of_report("x"))
+    with pytest.raises(study.Missing, match="no round"):
+        study.Effect(s, "c", "b", study.of_report("x"))
+
+
+# ------------------------------------------------------------------ limits
+
+
+def aheads(small, large, rounds=5, usual=1.5, best=1.2):
+    """Read-ahead of 128, 1024 and 8192 KiB at two limits; 8192 takes so many times as long as 128."""
+    at = {"": ("80MiB", small), "-320MiB": ("320MiB", large)}
+    return [made(f"ahead-{kib}{end}", 10 * seconds, rounds, limit=limit) for end, (limit, times) in at.items() for kib, seconds in ((128, usual), (1024, best), (8192, usual * times))]
+
+
+@pytest.mark.parametrize("small, large, rounds, wanted", [
+    (2.28, 0.98, 5, "one of scale, not of read-ahead"), (2.3, 2.2, 5, "costs time at each"), (1.0, 1.0, 5, "no difference can be told at any"),
+    (0.5, 0.5, 5, "saves time at each"), (0.5, 1.0, 5, "The limits disagree"), (2.28, 0.98, 3, "too few rounds to say whether the limit decides"),
+])  # fmt: skip
+def test_read_ahead_is_said_for_each_limit_and_for_all(tmp_path, small, large, rounds, wanted):
+    text = said(limits.readahead, studied(tmp_path, *aheads(small, large, rounds)))
+    assert wanted in text and "At 80 MiB the fastest" in text and "At 320 MiB the fastest" in text
+    assert ("8192 KiB is 10.0% of 80 MiB, but 2.5% of 320 MiB" in text) == ("one of scale" in wanted)
+    assert "machine" not in text, "no run had its own settings"
+
+
+def test_read_ahead_at_one_limit_says_nothing_of_others(tmp_path):
+    s = studied(tmp_path, *aheads(2.0, 1.0)[:3], made("mmap-stream-none"), made("mmap-stream-none-machine", 9.0))
+    text = said(limits.readahead, s)
+    assert "says nothing of larger ones" in text and "this machine's own settings (read-ahead 8192 KiB" in text and "takes 3.6" in text
+    with pytest.raises(study.Missing, match="two sizes"):
+        said(limits.readahead, studied(tmp_path / "one", made("ahead-128")))
+
+
+def sweep(**seconds):
+    """Seconds of io_uring, none, hugepage and schedule by the end of the runs' names."""
+    names = (study.URING, study.NONE, study.HUGE, study.SCHEDULE)
+    return [made(name + end.replace("_", "-"), value, limit=end[1:] or "80MiB") for end, values in seconds.items() for name, value in zip(names, values)]
+
+
+def test_the_sweep_says_what_holds_at_each_limit(tmp_path):
+    same = said(limits.sweep, studied(tmp_path / "same", *sweep(**{"": (2, 8, 4, 6), "_320MiB": (8, 30, 15, 20), "_1.25GiB": (20, 80, 40, 60)})))
+    assert "same at each of these limits for the mapping against io_uring and for `MADV_HUGEPAGE`" in same and "differs" not in same
+    assert same.index("At 80 MiB") < same.index("At 320 MiB") < same.index("At 1.25 GiB")
+    other = said(limits.sweep, studied(tmp_path / "other", *sweep(**{"": (2, 8, 4, 6), "_320MiB": (8, 30, 30, 20)})))
+    assert "the mapping against io_uring." in other and "belongs to the size" in other
+    few = [r for r in sum(sweep(**{"": (2, 8, 4, 6), "_320MiB": (8, 30, 15, 20)}), []) if r["repeat"] < 2]
+    assert "too few rounds to compare the limits" in said(limits.sweep, studied(tmp_path / "few", few))
+
+
+def test_sizes_of_requests(tmp_path):
+    """KiB a request = sectors / 2 / requests; without the counters of the block layer nothing is said."""
+    def counted(reads):
+        return {"block": {"reads": reads, "read_sectors": 2048, "writes": 4, "write_sectors": 2048, "reads_merged": 5, "writes_merged": 1}}
+
+    s = studied(tmp_path, made(study.URING, **counted(2)), made(study.NONE, **counted(10)), made("ahead-128-320MiB", limit="320MiB", **counted(8)))
+    text = said(limits.requests, s)
+    assert "in reads of 512 KiB" in text and "in reads of 102 KiB" in text and "320 MiB, 128 KiB 128" in text and "merged 50% of the requests of io_uring and 30%" in text
+    with pytest.raises(study.Missing, match="block layer"):
+        said(limits.requests, studied(tmp_path / "old", made(study.URING), made(study.NONE)))
+
+
+# ------------------------------------------------------------------ stores
+
+
+def stores(name, populate, store, sync, read):
+    return made(name, report={"populate_us": populate, "store_us": store, "sync_us": sync, "read_ratio": read, "faults_a_page": 1.0})
+
+
+def test_extents_and_populating(tmp_path):
+    s = studied(tmp_path, stores(writeback.UNWRITTEN, 0.0, 2.0, 3.0, 0.0), stores(writeback.WRITTEN, 0.0, 4.0, 2.0, 1.0),
+                stores(writeback.UNWRITTEN_POPULATED, 0.5, 0.5, 3.0, 0.0), stores(writeback.WRITTEN_POPULATED, 3.5, 0.5, 2.0, 1.0))  # fmt: skip
+    text = said(writeback.extents, s)
+    assert "takes 2.00 times" in text and "pays a part back" in text and "reads 1.00 bytes" in text
+    text = said(writeback.populated, s)
+    assert "For unwritten extents, populating and storing takes 0.50 times" in text and "the page cache, populating and storing cannot be told" in text
+
+
+def test_populating_without_the_call(tmp_path):
+    s = studied(tmp_path, stores(writeback.UNWRITTEN, 0.0, 2.0, 3.0, 0.0), made(writeback.UNWRITTEN_POPULATED, status="skipped", stderr="first_stores.py: this kernel has no MADV_POPULATE_WRITE (Linux 5.14)"))
+    with pytest.raises(study.Missing, match="this kernel has no MADV_POPULATE_WRITE"):
+        said(writeback.populated, s)
+    assert s.lacks(writeback.UNWRITTEN_POPULATED).startswith("this kernel has no")
+
+
+def test_dirty_limits_are_compared_with_what_the_others_had(tmp_path):
+    s = studied(tmp_path, made(study.NONE, knobs=LINUX), made("dirty-8388608", 5.0))
+    text = said(writeback.dirty, s)
+    assert "`vm.dirty_bytes` of 8 MiB a run takes 2.00 times" in text and "one with 16 MiB, 20% of the limit" in text
+
+
+def test_memory_high(tmp_path):
+    s = studied(tmp_path, made(study.NONE), made(writeback.HIGH, 5.0, limit="160MiB", high="80MiB", cgroup={"version": "v2", "events_high": 700}), cgroup="v2")
+    text = said(writeback.high, s)
+    assert "`memory.high` of 80 MiB below a larger limit a run takes 2.00 times" in text and "throttled the run 700 times" in text
+
+
+def test_fadvise(tmp_path):
+    def reads(name, us, again):
+        return made(name, report={"us_a_mib": us, "system_us_a_mib": us / 4, "read_bytes": 100, "storage_read_bytes": again})
+
+    s = studied(tmp_path, reads("fadvise-none", 100.0, 50.0), reads("fadvise-sequential", 100.0, 50.0), reads("fadvise-willneed", 80.0, 50.0), reads("fadvise-dontneed", 150.0, 100.0), reads("fadvise-both", 90.0, 100.0))
+    text = said(advice.fadvise, s)
+    assert "for the next MiB takes 0.80 times" in text and "Both take 0.90 times" in text and "it cannot be told from no advice" in text
+    assert "2.00 times" in text and "the next pass would find" in text
+
+
+# ------------------------------------------------------------------ reclaim
+
+
+def test_stalls_of_reclaim(tmp_path):
+    vmstat = {"pgscan_file": 1024, "pgscan_anon": 0, "pgscan_kswapd": 256, "allocstall_normal": 3, "allocstall_movable": 1}
+    pressure = {"memory_some_us": 2_500_000, "memory_full_us": 1_000_000, "io_some_us": 5_000_000}
+    text = said(reclaim.stalls, studied(tmp_path, made(study.NONE, vmstat=vmstat, pressure=pressure)))
+    assert "share of the run: mmap, none 25%" in text and "All tasks waited in: mmap, none 10%" in text and "75% of the scanning" in text and "rose by 4 in the median" in text
+    text = said(reclaim.stalls, studied(tmp_path / "without", made(study.NONE, vmstat={k: v for k, v in vmstat.items() if "allocstall" not in k}, pressure={})))
+    assert "PSI is not counted here" in text and "allocstall" not in text
+    of_cgroup = {"version": "v2", "pgscan_direct": 512}
+    assert "50% of the scanning" in said(reclaim.stalls, studied(tmp_path / "v2", made(study.NONE, vmstat=vmstat, pressure=pressure, cgroup=of_cgroup), cgroup="v2"))
+    with pytest.raises(study.Missing, match="pages scanned"):
+        said(reclaim.stalls, studied(tmp_path / "old", made(study.NONE)))
+
+
+# ------------------------------------------------------------------ io_uring
+
+NO_QUEUES = "busy completion (iopoll) is not possible: the device has no poll queues; interrupts are used"
+
+
+def ring(name, seconds=2.5, interrupts=100, note="", threads=()):
+    return made(name, seconds, block={"reads": 50, "writes": 50, "interrupts": interrupts}, report={"device": {"note": note}, "ring_threads": dict(threads)})
+
+
+def rings_said(folder, *more):
+    return said(rings.rings, studied(folder, ring(rings.PLAIN), ring(rings.REGISTERED), *more))
+
+
+def polled(answer="done", interrupts=0):
+    some = {"reads": 100, "us": 10.0, "interrupts": interrupts}
+    return made(rings.POLLED, report={"answer": answer, "polled": some if answer == "done" else None, "plain": {**some, "interrupts": 100}})
+
+
+def test_polling_is_checked(tmp_path):
+    """SQPOLL by its thread's CPU time; IOPOLL by memext's word, by the kernel's answer, and by the interrupts."""
+    sqpoll = ring(rings.SQPOLL, 5.0, threads={"iou-sqp": 4.0})
+    none = rings_said(tmp_path / "1", sqpoll, ring(rings.IOPOLL, note=NO_QUEUES), polled("EOPNOTSUPP"))
+    assert "SQPOLL happened: its thread iou-sqp had a core for 40% of the run" in none and "takes 2.00 times" in none
+    assert "IOPOLL did not happen" in none and "no poll queues" in none and "gets EOPNOTSUPP from the kernel" in none
+    silent = rings_said(tmp_path / "2", sqpoll, ring(rings.IOPOLL, note=NO_QUEUES), polled(interrupts=99))
+    assert "silently uses interrupts: 99 interrupts for 100 reads" in silent
+    happened = rings_said(tmp_path / "3", ring(rings.SQPOLL, threads={"iou-sqp": 0.0}), ring(rings.IOPOLL, interrupts=2), polled())
+    assert "SQPOLL was asked for, but no thread" in happened and "IOPOLL happened: the device raised 0.02 interrupts a request instead of 1.00" in happened
+    ignored = rings_said(tmp_path / "4", sqpoll, ring(rings.IOPOLL), polled())
+    assert "it did not poll" in ignored
+
+
+# ------------------------------------------------------------------ folios
+
+
+def folio(name, store, **more):
+    return made(name, report={"store_us": store, "read_us": 0.1, "folio_bytes": 4096.0}, **more)
+
+
+def test_folios_of_two_file_systems(tmp_path):
+    both = [folio("folio-ext4-4KiB", 2.0), folio("folio-ext4-2MiB", 0.2), folio("folio-xfs-4KiB", 2.0), folio("folio-xfs-2MiB", 0.4)]
+    text = said(folios.others, studied(tmp_path / "both", *both))
+    assert "takes 0.10 times" in text and "takes 0.20 times" in text and "With calls of 2 MiB xfs takes 2.00 times" in text
+    without = [*both[:2], *(made(f"folio-xfs-{size}", status="skipped", stderr="this machine has no mkfs.xfs") for size in ("4KiB", "2MiB"))]
+    text = said(folios.others, studied(tmp_path / "one", *without))
+    assert "No result of xfs: this machine has no mkfs.xfs." in text and "takes 0.10 times" in text
+    with pytest.raises(study.Missing, match="no mkfs.xfs"):
+        said(folios.others, studied(tmp_path / "none", *without[2:]))
+
+
+# ------------------------------------------------------------------ the page
+
+
+def written(folder, *configurations):
+    s = studied(folder / "kernel", *configurations)
+    page.page(s, folder / "kernel", folder / "page.md")
+    return (folder / "page.md").read_text()
+
+
+LACKS = "this kernel has no /sys/kernel/mm/lru_gen/enabled: mglru cannot be set"
+SKIPPED = (made("mglru-on", status="skipped", stderr=LACKS), made("mglru-off", status="skipped", stderr=LACKS),
+           made(writeback.HIGH, status="skipped", stderr="limit-memory: memory.high is of cgroup v2", high="80MiB"))  # fmt: skip
+
+
+def test_what_was_not_run_is_said(tmp_path):
+    """Dirty limits and read-ahead have all their runs and a finding, the others name a run that is missing; a short run is named."""
+    text = written(tmp_path, made(study.NONE, 1.0), made("dirty-1048576", 2.2, 5, (0.9, 0.95, 1, 1.05, 1.1)), made("ahead-128", 3.0), made("ahead-1024", 2.5), *SKIPPED)
+    assert "Too short to rest on: `mmap-stream-none` 1.0 s." in text and text.count("Too short") == 1, "and no run of 2 s or more is"
+    assert "`vm.dirty_bytes` of 1 MiB a run takes 2.2" in text and (tmp_path / "page" / "dirty.png").stat().st_size > 0
+    assert text.count("Not tested here") == len(QUESTIONS) - 4 and "`uring-stream` has no result (it was not run)" in text
+
+
+def test_what_the_kernel_lacks_is_said_once(tmp_path):
+    """In the list at the end, with its runs, and in no section; what --no-system left out is nothing that the kernel lacks."""
+    left_out = made("folio-xfs-4KiB", status="skipped", stderr="not run with --no-system: it needs a file system", no_system=True)
+    text = written(tmp_path, made(study.NONE, knobs=LINUX), *SKIPPED, left_out)
+    end = text[text.index("## What this kernel cannot do"):]
+    assert text.count("MGLRU") == end.count("MGLRU") == 1 and text.count(LACKS) == 1 and "Runs: `mglru-on`, `mglru-off`." in end
+    assert "memory.high is of cgroup v2. Runs: `mmap-stream-none-high`." in end and "limit-memory:" not in text and "--no-system: it needs" not in end
+    assert "cannot do" not in written(tmp_path / "all", made(study.NONE))
+
+
+def test_which_settings_the_runs_had(tmp_path):
+    text = written(tmp_path / "linux", made(study.NONE, knobs=LINUX))
+    assert "read-ahead 128 KiB, `vm.page-cluster` 3, dirty data written back from 10% of the memory limit on and held up at 20%" in text and "those of Linux" in text
+    assert "came with a read-ahead of 8192 KiB, which these runs did not have" in text
+    assert "this machine's own settings of the kernel, read-ahead 8192 KiB" in written(tmp_path / "machine", made(study.NONE))
+
+
+def test_each_question_stands_once_and_is_complete():
+    names = [q.name for q in QUESTIONS]
+    assert len(set(names)) == len(names) == len({q.title for q in QUESTIONS})
+    assert all(q.asked.endswith("?") and q.panels and q.findings and re.fullmatch(r"[a-z-]+", q.name) for q in QUESTIONS)
+
+
+@pytest.mark.parametrize("scale", ["quick", "thorough", "night", "full"])
+def test_every_run_that_a_question_names_is_in_the_plan(scale):
+    """Those of rows that do not depend on the results; the limits of the sweep grow with Buffers, which keep their ratio to it."""
+    from runner import plan
+    runs = {run.id: run for run in plan.load(ROOT / "experiments" / "plans" / "kernel.toml", scale).runs}
+    named = {run for q in QUESTIONS for _, run in (*(q.rows if not callable(q.rows) else ()), *q.also)} | {run for q in QUESTIONS for run in q.needs}
+    assert named <= runs.keys(), named - runs.keys()
+    ratios = []
+    for name in (study.NONE, *(n for n in runs if re.fullmatch(f"{study.NONE}-{study.SIZE}", n))):
+        words = runs[name].words
+        x, y, z = (int(n) + 2 for n in words[words.index("-n") + 1:words.index("-n") + 4])
+        ratios.append(x * y * z * 8 / plan.size_bytes(runs[name].limit))
+    assert max(ratios) < 1.01 * min(ratios)
+    limits_of = {run.limit for run in runs.values()}
+    assert ({"80MiB", "320MiB"} <= limits_of) == (scale != "full") and ("5GiB" in limits_of) == (scale in ("thorough", "night"))
