@@ -30,6 +30,8 @@
     scales = ["full"]                    # only there; default: everywhere ("quick" is not "thorough", "thorough" is "night" as well)
     repeats, timeout_s                   # override the plan's
 
+A `memext run` commits after each sweep, so that runs of seconds and of hours do the same: --commit-every 0 is added where its algorithm and backend commit.
+
 A string in place of a list in `matrix` or `cases` names a list in the scale table. Values may contain placeholders.
 Filled in by the runner: {memext} the command, {data} an empty directory on storage, removed afterwards, {json} and
 {timeline} files that it collects after the run.
@@ -167,6 +169,22 @@ def _only(path, what, table, allowed):
         raise PlanError(f"{path}: {what} has unknown {', '.join(sorted(unknown))}; known are {', '.join(sorted(allowed))}")
 
 
+# What has nothing to commit: algorithms that rewrite their Buffers in place, and Buffers that end with the process.
+IN_PLACE = ("direct", "direct-skewed", "direct-skewed-opt", "skewed", "skewed-y", "skewed-min")
+ANONYMOUS = ("dram", "swap")
+
+
+def _with_commits(words):
+    def of(option):
+        return words[words.index(option) + 1] if option in words[:-1] else ""
+
+    starts = [i for i, word in enumerate(words[:-1]) if word == "{memext}" and words[i + 1] == "run"]
+    if not starts or "--commit-every" in words or of("--algorithm") in IN_PLACE or of("--backend") in ANONYMOUS:
+        return words
+    at = starts[0] + 2
+    return [*words[:at], "--commit-every", "0", *words[at:]]
+
+
 def _expand(path, raw, entry, values, scale):
     _only(path, f"run '{entry.get('id', '?')}'", entry, RUN_KEYS)
     if "id" not in entry or "command" not in entry:
@@ -185,7 +203,7 @@ def _expand(path, raw, entry, values, scale):
         yield Run(
             plan=raw["name"],
             id=text(entry["id"]),
-            words=tuple(shlex.split(text(entry["command"]))),
+            words=tuple(_with_commits(shlex.split(text(entry["command"])))),
             params={**{k: text(v) if isinstance(v, str) else v for k, v in known.items() if not isinstance(v, (list, dict))}, **beside},
             limit=limit,
             swap=text(entry.get("swap", "")),

@@ -110,6 +110,35 @@ def test_arms_hold_while_the_run_lasts(project, monkeypatch):
     assert execute.execute(plain, 0, place)["stderr"] == "605"
 
 
+@pytest.mark.parametrize("words, commits", [("run --algorithm stream -d {data}", True), ("run -d {data} --backend uring", True), ("run --algorithm skewed-y", False), ("run --backend swap", False),
+                                            ("tune --algorithm stream", False), ("run --algorithm redundant --commit-every 5", False)])
+def test_runs_commit_after_each_sweep(project, words, commits):
+    """At every scale, but where nothing is committed."""
+    (project / "probe.toml").write_text(PLAN.replace('command = "{common} big 1 {n}"', f'command = "around {{memext}} {words}"').replace('scales = ["full"]', 'scales = ["quick"]'))
+    run = next(r for r in plan.load(project / "probe.toml", "quick").runs if r.id == "big")
+    given = f"around {{memext}} {words}".split()
+    assert list(run.words) == ([*given[:3], "--commit-every", "0", *given[3:]] if commits else given)
+
+
+def test_every_run_of_the_project_is_taken(memext, tmp_path):
+    """No run of a plan is refused by memext for its options: each is planned, without its limits."""
+    seen = set()
+    for path in cli.plan_files([], "quick"):
+        for run in plan.load(path, "quick").runs:
+            words = [str(tmp_path) if w == "{data}" else w for w in run.words]
+            if "{memext}" not in words or words[words.index("{memext}") + 1] != "run" or "sh" in words[:1]:
+                continue
+            words = words[words.index("{memext}") + 2:]
+            for option in ("--json", "--timeline"):
+                if option in words:
+                    del words[words.index(option):words.index(option) + 2]
+            if tuple(words) not in seen and "opencl" not in words and "cuda" not in words:
+                seen.add(tuple(words))
+                done = memext("run", *words, "--dry-run", "--quiet")
+                assert done.returncode == 0 or "DRAM" in done.stderr or "swap" in done.stderr, (path.stem, run.id, done.stderr)
+    assert len(seen) > 100
+
+
 def test_key_depends_on_all_that_a_result_depends_on(project):
     run = plan.load(project / "probe.toml", "quick").runs[0]
     other = [
