@@ -16,6 +16,10 @@ void mx_streams_open(void) {
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", mode[fd]) < 0) _exit(MX_EXIT_REFUSED);
     signal(SIGPIPE, SIG_IGN);
+    /* What is printed is written by a flush that can say why it failed; stdio does not keep that of a write
+     * in between. */
+    static char buffer[1 << 16];
+    if (!isatty(STDOUT_FILENO)) setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
 }
 
 static int flush_error; /* of the first that failed; stdout keeps only that one did */
