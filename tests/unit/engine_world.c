@@ -59,18 +59,20 @@ static void reference_row(const struct world *w, const struct mx_advance *a, int
         fixed[i] = mx_view_fixed_row(&a->view, i / (int32_t)nc, y, z - s->hc + i % nc);
         fixed_pitch[i / nc] = a->view.fixed[i / nc].row_pitch_bytes;
     }
+    const int64_t step = level / mx_levels_a_step(p);
+    double param[MX_MAX_PARAMS];
     const struct mx_row r = {.out = out,
                              .in = in,
                              .fixed = fixed,
                              .row_pitch = a->view.row_pitch_bytes,
                              .fixed_pitch = fixed_pitch,
                              .rows = 1,
-                             .param = s->param,
+                             .param = mx_params_at(s, step, param),
                              .x0 = p->h,
                              .x1 = p->nx + p->h,
                              .y = y - p->h,
                              .z = z - p->h,
-                             .t = level / mx_levels_a_step(p),
+                             .t = step,
                              .nx = p->nx,
                              .ny = p->ny,
                              .nz = p->nz};
