@@ -7,7 +7,8 @@
 Without names it takes up the plans that are not packed yet, in the order of PLANS. Each plan is whole on one machine within --minutes (50): it is run by experiments/run.py at the scale `night`.
 
 How often a plan is repeated is fixed before it decides anything. Orders have nine rounds. A plan that numbers are decided with (`pilot`) runs five rounds first: they say how much each ratio scatters, and so how
-many pairs it takes until an interval fits into the band of the published number, wherever it lies. That number of rounds, or as many as --minutes leave, is written into RESULTS/PLAN/repeats.json and run.
+many pairs it takes until an interval fits into the band of the published number, wherever it lies. The largest of these numbers that --minutes have room for is written into RESULTS/PLAN/repeats.json and run; a
+comparison that asks for more is named there as out of reach, and stays undecided if nothing else decides it.
 
 Interrupted, the same command goes on where it stopped. Nothing else should run on the machine meanwhile.
 """
@@ -74,11 +75,13 @@ def fixed_repeats(name, folder, minutes, spent_s):
     if path.exists():
         return json.loads(path.read_text())["repeats"]
     wanted = wishes(name, {name: results.read_plan(folder / name)}, published.read_all())
-    asked = max((n for _, n in wanted.values()), default=plan.THOROUGH_REPEATS)
     room = PILOT + int(max(0.0, 60 * minutes - spent_s) / (spent_s / PILOT))
-    repeats = min(max(asked, plan.THOROUGH_REPEATS), room)
-    path.write_text(json.dumps({"rounds_of_the_pilot": PILOT, "asked": asked, "room": room, "repeats": repeats, "comparisons": {k: {"scatter": s, "pairs": n} for k, (s, n) in wanted.items()}}, indent=1) + "\n")
-    print(f"night.py: {name}: numbers ask for {asked} rounds, {minutes:g} minutes have room for {room}: {repeats} rounds", flush=True)
+    within = [n for _, n in wanted.values() if n <= room]
+    beyond = [k for k, (_, n) in wanted.items() if n > room]
+    repeats = min(max([plan.THOROUGH_REPEATS, *within]), room)
+    said = {"rounds_of_the_pilot": PILOT, "room": room, "repeats": repeats, "out_of_reach": beyond, "comparisons": {k: {"scatter": s, "pairs": n} for k, (s, n) in wanted.items()}}
+    path.write_text(json.dumps(said, indent=1) + "\n")
+    print(f"night.py: {name}: {minutes:g} minutes have room for {room} rounds; {repeats} are run" + (f"; out of reach: {'; '.join(beyond)}" if beyond else ""), flush=True)
     return repeats
 
 

@@ -3,8 +3,10 @@
 import json
 import pathlib
 import random
+import sys
 
 import pytest
+from conftest import ROOT
 
 DATA = pathlib.Path(__file__).resolve().parents[1] / "data"
 ALGORITHMS = ["redundant", "skewed", "skewed-y", "skewed-min", "stream", None]
@@ -264,3 +266,23 @@ def test_plans_of_very_many_steps(memext):
     assert report["search"]["evaluated"] < 10**7
     report = json.loads(memext("tune", "-n", 510, 510, 20000, "-t", 10**7, "--dram", "1GiB", "--json", "-").stdout)
     assert report["search"]["evaluated"] < 10**6
+
+
+def test_the_papers_plans(memext, tmp_path):
+    """Table II, Naive-Tune's log and the bytes of the slides, as the plan table2 asks memext for them: as published."""
+    sys.path[:0] = [str(ROOT), str(ROOT / "experiments")]
+    from runner import plan
+
+    from analysis import published
+
+    known = published.read_all()["table2"].values
+    runs = {run.id: run for run in plan.load(plan.PLANS / "table2.toml", "quick").runs}
+    assert set(runs) == set(known)
+    for name, run in runs.items():
+        words = [str(tmp_path / "plan.json") if word == "{json}" else word for word in run.words[1:]]
+        assert memext(*words).returncode == 0, name
+        report = json.loads((tmp_path / "plan.json").read_text())
+        if name == "slides-bytes":
+            assert abs(report["predicted_read_bytes"] / 2**30 - known[name]["value"]) < 0.005
+        else:
+            assert [report["plan"][k] for k in ("by", "bz", "bt", "iy", "iz")] == known[name]["value"], name

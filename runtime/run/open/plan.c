@@ -155,13 +155,16 @@ static int plan_within_store(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ how long a sweep may take */
 
-/* A sweep that commits nothing costs a crash no less when it is short. */
+/* A sweep that commits nothing costs a crash no less when it is short: the papers' algorithms have the plan
+ * that their tuner found, however long its sweeps are. */
+static bool commits(const struct mx_run *r) {
+    return mx_algorithm_find(r->tuned.plan.algorithm)->resumable && !r->tuned.shape.in_place;
+}
+
 static double longest_sweep(const struct mx_run *r) {
     const struct mx_plan *p = &r->tuned.plan;
-    const bool commits = mx_algorithm_find(p->algorithm)->resumable && !r->tuned.shape.in_place;
     const double steps = p->slab > 0 ? (double)r->rest.nz / (double)p->slab : 1,
-                 by_steps = longest_step_s * (steps > 1 ? steps : 1);
-    const double most = commits ? fmin(by_steps, longest_sweep_s) : by_steps;
+                 by_steps = longest_step_s * (steps > 1 ? steps : 1), most = fmin(by_steps, longest_sweep_s);
     const double every = mx_option_given(&r->o, "commit-every") ? r->o.commit_every
                          : mx_run_has_store(r)                  ? r->note.commit_every
                                                                 : 0;
@@ -183,7 +186,7 @@ static int shorten_sweeps(struct mx_run *r) {
     struct mx_tune_request *q = &r->request;
     const double sweep = longest_of_plan(r), most = longest_sweep(r);
     const bool free = r->o.plan == NULL && r->o.bt == 0 && strcmp(r->tuned.plan.tuner, "blk") == 0;
-    const bool short_enough = !free || r->resident || sweep <= most || r->tuned.plan.bt <= 1;
+    const bool short_enough = !free || !commits(r) || r->resident || sweep <= most || r->tuned.plan.bt <= 1;
     const struct mx_tune_result former = r->tuned;
     int64_t most_bt = short_enough ? 0 : (int64_t)fmax(1, (double)former.plan.bt * most / sweep);
     int err = mx_run_share_plan_limit(r, &most_bt);
