@@ -15,14 +15,13 @@ Prints one JSON object: seconds, read_bytes (asked for), storage_read_bytes (wha
 usage: experiments/advised_reads.py -d DIRECTORY --advice none|sequential|random|willneed|dontneed|both [--size 128MiB] [--piece 1MiB] [--seconds 2.2] [--json FILE]
 """
 import argparse
-import json
 import os
 import tempfile
 import time
 import zlib
 from pathlib import Path
 
-from store_faults import PIECE, size
+from store_faults import PIECE, size, tell
 
 WHOLE = {"sequential": os.POSIX_FADV_SEQUENTIAL, "random": os.POSIX_FADV_RANDOM}
 ADVICES = ("none", *WHOLE, "willneed", "dontneed", "both")
@@ -77,11 +76,7 @@ def measure(o):
 
 def main():
     o = options()
-    text = json.dumps(measure(o))
-    if o.json:
-        Path(o.json).write_text(text + "\n")
-    else:
-        print(text)
+    tell(measure(o), o.json)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ usage: experiments/first_stores.py -d DIRECTORY --extents unwritten|written --ho
 import argparse
 import ctypes
 import errno
-import json
 import mmap
 import os
 import resource
@@ -29,7 +28,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from store_faults import PAGE, PIECE, over, size
+from store_faults import PAGE, PIECE, over, size, tell
 
 POPULATE_WRITE = 23  # MADV_POPULATE_WRITE
 ABSENT = 77
@@ -116,11 +115,7 @@ def measure(o):
 
 def main():
     o = options()
-    text = json.dumps(measure(o))
-    if o.json:
-        Path(o.json).write_text(text + "\n")
-    else:
-        print(text)
+    tell(measure(o), o.json)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ usage: experiments/polled_reads.py -d DIRECTORY [--size 64MiB] [--seconds 1.1] [
 import argparse
 import ctypes
 import errno
-import json
 import mmap
 import os
 import struct
@@ -26,7 +25,7 @@ import time
 from pathlib import Path
 
 from runner import counters, host
-from store_faults import PIECE, size
+from store_faults import PIECE, size, tell
 
 SETUP, ENTER, READ, GETEVENTS, IOPOLL = 425, 426, 22, 1, 1
 SQES_AT = 0x10000000
@@ -147,11 +146,7 @@ def measure(o):
 
 def main():
     o = options()
-    text = json.dumps(measure(o))
-    if o.json:
-        Path(o.json).write_text(text + "\n")
-    else:
-        print(text)
+    tell(measure(o), o.json)
 
 
 if __name__ == "__main__":

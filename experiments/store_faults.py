@@ -90,14 +90,19 @@ def measure(o):
         return result
 
 
-def main():
-    o = options()
-    text = json.dumps(measure(o))
-    if o.json:
-        with open(o.json, "w") as file:
+def tell(measured, path):
+    """As JSON, into a file or, without one, to the standard output."""
+    text = json.dumps(measured)
+    if path:
+        with open(path, "w") as file:
             file.write(text + "\n")
     else:
         print(text)
+
+
+def main():
+    o = options()
+    tell(measure(o), o.json)
 
 
 if __name__ == "__main__":
