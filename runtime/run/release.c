@@ -29,20 +29,14 @@ void mx_run_abandon(struct mx_run *r) {
     if (r->device != NULL) mx_device_abandon(r->device);
 }
 
-/* What memory the link was at is still there: messages may be on their way to it. */
-void mx_run_leave_ranks(struct mx_run *r) {
-    struct mx_run_ranks *q = &r->ranks;
-    if (q->link == NULL || mx_run_ranks_status(q) == 0 || !mx_link_leaves(q->link)) return;
-    const bool stopped = r->err == -EINTR;
-    mx_link_stop(q->link);
+static void clean(struct mx_run *r) {
     mx_run_abandon(r);
     mx_run_close_former(r);
     mx_run_leave_folders(r);
-    mx_link_leave(q->link, mx_run_ranks_status(q), stopped);
 }
 
 void mx_run_release(struct mx_run *r) {
-    mx_run_leave_ranks(r);
+    mx_run_leave_ranks(r, clean);
     if (r->schedule != NULL) r->schedule->ops->close(r->schedule);
     if (r->engine != NULL) r->ops->free(r->engine);
     mx_run_release_fuse(r);

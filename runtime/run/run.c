@@ -28,8 +28,8 @@ int mx_run_make(const struct mx_options *options, void (*remark)(void *context, 
     r->input.npy.fd = r->output.npy.fd = r->input.output.fd = r->output.output.fd = -1;
     r->outputs.timeline.fd = r->outputs.trace.fd = -1;
     mx_parts_make(r);
-    r->ranks.observed_fd[0] = r->ranks.observed_fd[1] = r->ranks.status = -1;
-    r->ranks.folder_fd = r->recut.own_fd = -1;
+    mx_run_make_ranks(r);
+    r->recut.own_fd = -1;
     if (r->o.input != NULL) {
         mx_raw_split(r->o.input, r->input_path, r->input_raw);
         r->o.input = r->input_path;

@@ -14,8 +14,6 @@ int mx_run_begin(mx_run *r, bool (*late)(void), mx_why *why) {
     return err;
 }
 
-int mx_run_rank(const mx_run *r) { return mx_is_rank(&r->ranks) ? r->ranks.rank : -1; }
-
 int mx_run_check_json_path(mx_run *r, mx_why *why) {
     int err = mx_run_check_names(r);
     if (err == 0) err = mx_run_check_stored_names(r);
@@ -53,7 +51,7 @@ static void tell_interrupted(const mx_run *r, struct mx_run_end *end) {
 }
 
 static void tell_failed(const mx_run *r, int err, struct mx_run_end *end) {
-    if (r->ranks.silent) return;
+    if (mx_run_is_silent(r)) return;
     snprintf(end->line[0], sizeof end->line[0], "%s", r->why.text[0] != 0 ? r->why.text : strerror(-err));
     if (err < 0 && err != -EDOM && r->moving && r->committed && !r->note.pending)
         snprintf(end->line[1], sizeof end->line[1],
@@ -72,5 +70,3 @@ int mx_run_end_at(mx_run *r, int err, const mx_why *why, struct mx_run_end *end)
     mx_run_close_report(r, err);
     return err;
 }
-
-void mx_run_set_status(mx_run *r, int status) { r->ranks.status = status; }

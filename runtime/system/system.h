@@ -118,6 +118,7 @@ static inline const double *mx_params_at(const struct mx_system *s, int64_t t, d
     return room;
 }
 
+static inline bool mx_is_cut(const struct mx_problem *p) { return p->all_nz > 0; }
 static inline int64_t mx_all_planes(const struct mx_problem *p) { return p->all_nz > 0 ? p->all_nz : p->nz; }
 
 static inline int mx_form(const struct mx_problem *p) {

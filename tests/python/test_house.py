@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sources: imports of Python make no circle, not even within functions, and no file of Python or C has more than 500 lines."""
+"""The sources: imports of Python make no circle, no file of Python or C has more than 500 lines, and a run by itself is a group of one."""
 import ast
 import pathlib
+import re
 
 import pytest
 
@@ -74,3 +75,15 @@ def test_files_can_be_read_at_once():
     lengths = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in files}
     longer = {name: lines for name, lines in lengths.items() if lines > MOST_LINES}
     assert len(lengths) > 50 and longer.keys() == LONGER.keys(), longer
+
+
+def test_what_a_rank_is_stands_in_one_room():
+    """Other rooms of run/ read no member of struct mx_run_ranks, and call no link: ranks/ has functions that do nothing in a group of one."""
+    link = "|".join(re.findall(r"\b(mx_link_\w+)\(", (ROOT / "runtime/link/link.h").read_text()))
+    of_ranks = re.compile(rf"\branks\.\w|\bmx_is_rank\b|\b(?:{link})\b")
+    files = [p for end in ("c", "h") for p in (ROOT / "runtime/run").rglob(f"*.{end}")]
+    lines = {p: [f"{p.relative_to(ROOT)}:{i}: {line}" for i, line in enumerate(p.read_text().splitlines(), 1) if of_ranks.search(line)
+                 and not line.startswith("#include") and "request.link.ranks" not in line] for p in files}
+    room = {p for p in files if p.is_relative_to(ROOT / "runtime/run/ranks")}
+    assert len(room) > 5 and sum(len(lines[p]) for p in room) > 50, "the room was not found, or its lines were not understood"
+    assert not [line for p in set(files) - room for line in lines[p]]

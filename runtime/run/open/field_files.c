@@ -42,8 +42,8 @@ static void tell(struct mx_run *r, const struct mx_run_field *f) {
 /* Of a new run: in place where that is possible. */
 static int choose(struct mx_run *r, struct mx_run_field *f) {
     if (r->backend->anonymous || r->o.field_copy) return 0;
-    if (mx_is_rank(&r->ranks) && mx_sides_periodic(&r->sides, MX_DIM_Z)) {
-        if (r->ranks.rank == 0) /* one of them says it for all */
+    if (mx_run_ranks_of(r) > 1 && mx_sides_periodic(&r->sides, MX_DIM_Z)) {
+        if (mx_run_leads(r))
             mx_run_remark(
                 r, "%.300s is copied into the stores: ranks around a periodic z cannot read it in place",
                 f->path);

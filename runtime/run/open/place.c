@@ -18,7 +18,7 @@ int mx_run_take_limits(struct mx_run *r) {
     const struct mx_machine *m = &r->report.machine;
     uint64_t visible = mx_machine_dram_bytes(m), limit = r->o.dram_bytes > 0 ? r->o.dram_bytes : visible;
     if (r->resumed && !mx_option_given(&r->o, "dram") && limit > visible) limit = visible;
-    if (r->o.dram_bytes == 0) limit /= (uint64_t)mx_ranks_here(&r->ranks);
+    if (r->o.dram_bytes == 0) limit /= (uint64_t)mx_run_ranks_here(r);
     if (limit > visible && !mx_machine_is_described(&r->o)) {
         mx_fail(&r->why, -EINVAL,
                 "--dram %s is more than the %s that this process may use (the smaller of the "
@@ -50,7 +50,7 @@ static bool is_mapped(const struct mx_backend *b) { return b->face == MX_FACE_MA
 
 int mx_run_take_place(struct mx_run *r) {
     int err = mx_take_backend(&r->o, &r->why, &r->backend);
-    const bool to_be_made = mx_is_rank(&r->ranks) && r->o.dry_run; /* a directory of its own */
+    const bool to_be_made = !mx_run_alone(r) && r->o.dry_run; /* a directory of its own */
     if (err == 0 && !to_be_made) err = mx_take_place(&r->o, r->backend, &r->why);
     if (err < 0) return err;
     if (!r->backend->anonymous && r->o.path == NULL && !r->o.dry_run)
@@ -71,7 +71,7 @@ static void say(void *run, const char *sentence) { mx_run_remark(run, "%s", sent
 
 /* What changes nothing, or nothing for the better, is told, and the run goes on. */
 void mx_run_say_useless(struct mx_run *r) {
-    if (r->o.quiet || r->ranks.rank > 0) return;
+    if (r->o.quiet) return;
     mx_say_useless(&r->o, r->backend, r->report.machine.cores, say, r);
 }
 
@@ -92,7 +92,7 @@ int mx_run_ask_place(struct mx_run *r) {
                                         .expect_bytes = mx_run_stored_bytes(r),
                                         .force = o->force || r->recut.left};
     const bool known = !mx_machine_is_described(o) &&
-                       (r->backend->anonymous || (o->path != NULL && !mx_is_rank(&r->ranks) && o->ranks < 2));
+                       (r->backend->anonymous || (o->path != NULL && !mx_is_cut(&r->o.problem)));
     int err = mx_run_ask_outputs(r);
     if (err == 0 && known) err = mx_device_ask(&d, &r->why);
     if (err == 0 || err == -ENOSPC || !o->plan_only) return err;
@@ -110,8 +110,9 @@ static int open_accel(struct mx_run *r) {
             "backend %s pages its Buffers, and an accelerator is filled by transfers: take --backend "
             "uring, aio or dram, or leave --accel %.40s out",
             r->backend->name, r->o.accel);
-    const struct mx_run_ranks *ranks = &r->ranks;
-    int err = mx_take_accel(&r->o, ranks->place, ranks->places, &r->why, &r->accel, &r->there, &r->request);
+    int number, ranks;
+    mx_run_home(r, &number, &ranks);
+    int err = mx_take_accel(&r->o, number, ranks, &r->why, &r->accel, &r->there, &r->request);
     if (err < 0) return err;
     const struct mx_accel_facts *f = mx_accel_facts(r->accel);
     struct mx_report_accel *p = &r->report.accel;
@@ -135,7 +136,5 @@ static int open_accel(struct mx_run *r) {
 
 /* Ranks find the same wrong, or some of them, whose device it is: one says so. */
 int mx_run_take_accel(struct mx_run *r) {
-    if (r->o.accel == NULL) return 0;
-    const int err = mx_is_rank(&r->ranks) ? 0 : mx_run_find_place(r); /* of a dry run it is known now */
-    return err < 0 ? err : mx_run_agree_error(r, open_accel(r));
+    return r->o.accel == NULL ? 0 : mx_run_agree_error(r, open_accel(r));
 }

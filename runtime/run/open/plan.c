@@ -43,7 +43,7 @@ static uint64_t integrity_bytes(const struct mx_run *r) {
     uint64_t bytes = (mx_reads_old(p) ? 8 : 4) * MX_BUFFERS * rows * planes + (1u << 20);
     for (int32_t i = 0; i < mx_fixed_count(p); i++) {
         const struct mx_fixed_layout *f = &r->tuned.layout.fixed[i]; /* of the last plan, if there was one */
-        const uint64_t beyond = mx_is_rank(&r->ranks) ? 2 * planes : 0;
+        const uint64_t beyond = mx_is_cut(p) ? 2 * planes : 0;
         const uint64_t plane =
             f->plane_pitch_bytes > 0 && !f->user_file
                 ? (uint64_t)f->plane_pitch_bytes
@@ -194,7 +194,7 @@ static int shorten_sweeps(struct mx_run *r) {
     q->most_bt = most_bt;
     err = make_plan(r);
     q->most_bt = 0;
-    if (err < 0) r->tuned = former, r->ranks.silent = false; /* all ranks have failed alike */
+    if (err < 0) r->tuned = former, mx_run_each_says(r); /* all ranks have failed alike */
     return 0;
 }
 
@@ -222,7 +222,7 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
     /* A run in place that is done has one; more steps of it are taken from there to another. */
     if (mx_run_has_store(r) && r->rest.nt > 0 && r->n_buffers < least) r->n_buffers = least;
     r->commit_every_s = mx_run_has_store(r) ? r->note.commit_every : 0;
-    r->ranks.silent = r->ranks.rank > 0; /* all find it wrong */
+    mx_run_one_says(r);
     if (!possible && !r->backend->anonymous && mx_option_given(&r->o, "commit-every"))
         return mx_fail(
             &r->why, -EINVAL,
@@ -230,9 +230,9 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
             "%s",
             r->algorithm->name,
             r->algorithm->resumable ? "--in-place" : "take --algorithm stream or redundant");
-    r->ranks.silent = false;
+    mx_run_each_says(r);
     if (!possible) return mx_run_agree_commits(r);
-    const bool several = r->ranks.ranks > 1;
+    const bool several = mx_is_cut(&r->o.problem);
     const double former = r->recut.asked ? r->note.commit_every : 0;
     if (mx_option_given(&r->o, "commit-every")) {
         r->commit_every_s = r->o.commit_every;
@@ -309,9 +309,9 @@ int mx_run_plan(struct mx_run *r) {
     q->offset_align_bytes = alignment(r, &capacity);
     q->capacity_bytes = r->o.capacity_bytes;
     q->extra_dram_bytes = extra_bytes(r);
-    q->blocks_only = r->o.integrity || r->ranks.ranks > 1;
+    q->blocks_only = r->o.integrity || mx_is_cut(&r->o.problem);
     /* The former stores go when the new ones hold the state. */
-    q->resumable |= (r->ranks.ranks > 1 && !in_place) || r->recut.asked;
+    q->resumable |= (mx_is_cut(&r->o.problem) && !in_place) || r->recut.asked;
     q->fixed = r->file_layout;
     q->fixed_unit_bytes = mx_run_has_hashes(r) ? MX_FIXED_UNIT_BYTES : 0;
     if (mx_run_has_store(r)) {

@@ -10,7 +10,7 @@ int mx_run_request(struct mx_run *r) {
     int err = 0;
     if (r->o.fault != NULL) err = mx_fault_calls(r->o.fault, &r->why);
     if (err == 0) err = mx_run_check_ranks(r);
-    if (err == 0 && mx_is_rank(&r->ranks)) err = mx_run_find_place(r);
+    if (err == 0) err = mx_run_find_place(r);
     if (err == 0 && r->o.kernel != NULL && !r->o.resume)
         err = mx_take_kernel(&r->o, NULL, &r->why, &r->system);
     if (err == 0 && r->system != NULL) err = mx_run_take_fields(r);
@@ -43,8 +43,8 @@ int mx_run_request(struct mx_run *r) {
     r->rest = r->o.problem;
     r->rest.nt = mx_parts_have_ended(r) ? 0 : r->rest.nt - r->first_time;
     r->rest.done = r->first_time;
-    if (r->o.threads == 0 && mx_ranks_on_cores(&r->ranks) > 1)
-        r->o.threads = mx_max(1, r->report.machine.cores / mx_ranks_on_cores(&r->ranks));
+    const int cores = r->report.machine.cores, own = mx_run_own_cores(r, cores);
+    if (r->o.threads == 0 && own < cores) r->o.threads = own;
     mx_take_request(&r->o, &r->report.machine, &r->request);
     r->request.problem = &r->rest;
     if ((err = mx_run_measure_link(r)) < 0) return err;
@@ -69,7 +69,7 @@ int mx_run_make_ready(struct mx_run *r) {
     if (err == 0) err = mx_run_plan(r);
     if (err == 0) err = mx_run_check_note(r);
     if (err == 0 && r->o.dry_run) err = mx_run_ask_place(r);
-    if (err == 0 && !r->o.dry_run && !mx_is_rank(&r->ranks)) err = mx_run_ask_outputs(r);
+    if (err == 0 && !r->o.dry_run && mx_run_alone(r)) err = mx_run_ask_outputs(r);
     if (err == 0 && !r->o.dry_run) err = mx_run_open_outputs(r);
     if (err == 0) err = mx_run_stopped(r);
     if (err == 0 && !r->o.dry_run) err = mx_run_open_store(r);

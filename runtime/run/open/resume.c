@@ -11,29 +11,10 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
-/* Is it the store of this rank, of as many? */
-static int check_rank(struct mx_run *r, const char *place) {
-    const struct mx_problem *b = &r->note.problem;
-    if (b->all_nz > 0 && !mx_is_rank(&r->ranks) && !r->recut.asked)
-        return mx_fail(
-            &r->why, -EINVAL,
-            "%.300s holds planes %lld to %lld of a run of %d ranks: resume it with the -d that it began "
-            "with, which has the stores of all",
-            place, (long long)b->first_plane, (long long)(b->first_plane + b->nz - 1), r->note.ranks);
-    if (mx_is_rank(&r->ranks) && !r->recut.asked &&
-        (r->note.ranks != r->ranks.ranks || r->note.rank != r->ranks.rank))
-        return mx_fail(
-            &r->why, -EINVAL,
-            "%.300s is the store of rank %d of %d, and this is rank %d of %d: a run goes on with another "
-            "number of ranks where all of its stores are seen",
-            place, r->note.rank, r->note.ranks, r->ranks.rank, r->ranks.ranks);
-    return 0;
-}
-
 /* Of the step that is gone on from, which all ranks have in common. */
 static int check_steps(struct mx_run *r, const char *place) {
     if (!mx_option_given(&r->o, "steps") || r->o.problem.nt >= r->note.time) return 0;
-    r->ranks.silent = r->ranks.rank > 0; /* all find it wrong */
+    mx_run_one_says(r);
     return mx_fail(&r->why, -EINVAL,
                    "%.300s holds step %lld, and only %lld steps are asked for: nothing goes back; give -t "
                    "%lld or more, or leave it out with --resume",
@@ -112,7 +93,7 @@ static void take_reader(struct mx_run *r) {
         return;
     const int64_t align = mx_place_align(&r->o, asked, NULL);
     if (align == 0 || (n->layout.plane_pitch_bytes % align == 0 && n->integrity_unit % align == 0)) return;
-    if (r->ranks.rank == 0)
+    if (mx_run_leads(r))
         mx_run_remark(r,
                       "nothing is left to compute, and %s transfers multiples of %lld bytes: the store is "
                       "read by mmap",
@@ -130,10 +111,10 @@ int mx_run_take_store(struct mx_run *r) {
     if (err == 0) err = read_note(r, store);
     r->note_digest = XXH3_64bits(store->note, store->note_bytes);
     /* Of one note all say the same, those that see it. */
-    r->ranks.silent = err != -ENOENT && r->recut.asked && r->ranks.rank > 0;
-    if (err == 0) err = check_rank(r, store->place);
+    (err != -ENOENT && r->recut.asked ? mx_run_one_says : mx_run_each_says)(r);
+    if (err == 0) err = mx_run_check_rank(r, store->place);
     if (err == 0) err = mx_run_same_equation(r, store->place);
-    if (err == 0) r->ranks.silent = false;
+    if (err == 0) mx_run_each_says(r);
     bool kept = store->finished == 2;
     if (err == 0) err = r->recut.asked ? mx_run_take_former(r, &kept) : mx_run_agree_state(r, &kept);
     if (err == 0 && !r->comparing) err = check_steps(r, store->place);

@@ -4,41 +4,6 @@
 
 #include <stdio.h>
 
-/* Of ranks: all open the file that rank 0 has made. *all: each of them has. */
-static int join_file(struct mx_run *r, struct mx_grid_file *file, const struct mx_grid *grid, bool named,
-                     bool *all) {
-    struct mx_grid_file_place place = {.path = ""};
-    const bool first = r->ranks.rank == 0;
-    if (first) mx_grid_file_find(file, named, &place);
-    int err = mx_run_share_bytes(r, &place, sizeof place);
-    if (err < 0) return err;
-    if (named && place.path[0] == 0)
-        return mx_fail(
-            &r->why, -ENOTSUP,
-            "ranks write to one file, and %.300s has no place in a directory beside which it could grow",
-            file->path);
-    err = first || place.path[0] == 0 ? 0 : mx_grid_file_join(file, &place, grid, &r->why);
-    bool lacks = err < 0 || place.path[0] == 0;
-    *all = !lacks;
-    if (named) return err;
-    r->why.text[0] = 0;
-    err = mx_run_agree_any(r, &lacks);
-    if (lacks) mx_grid_file_part(file);
-    return *all = !lacks, err;
-}
-
-/* A sink; of ranks a file that rank 0 makes and all write to. On one machine they need no name for it. */
-static int open_file(struct mx_run *r, struct mx_grid_file *file, struct mx_sink *sink,
-                     struct mx_grid *grid) {
-    bool all = false;
-    if (!mx_is_rank(&r->ranks)) return sink->open(sink->context, grid, &r->why);
-    int err = r->ranks.rank == 0 ? sink->open(sink->context, grid, &r->why) : 0;
-    if (err != 0) return err;
-    if (r->ranks.places == r->ranks.ranks) err = join_file(r, file, grid, false, &all);
-    if (err == 0 && !all) err = join_file(r, file, grid, true, &all);
-    return err < 0 ? err : mx_run_meet(r); /* a rank that ends from here on takes the file from nobody */
-}
-
 static int open_field_sinks(struct mx_run *r) {
     const struct mx_problem *p = &r->whole;
     const bool program = r->sink.region != NULL;
@@ -55,7 +20,7 @@ static int open_field_sinks(struct mx_run *r) {
             r->sink_open = true;
             continue;
         }
-        err = open_file(r, &s->file, &s->sink, &grid);
+        err = mx_run_open_joint(r, &s->file, &s->sink, &grid);
         s->open = err == 0;
     }
     return err;
@@ -66,7 +31,7 @@ static int open_sink(struct mx_run *r) {
     if (r->system != NULL) return open_field_sinks(r);
     struct mx_grid grid = mx_grid_of(p, r->o.bare_output ? 0 : p->h);
     if (r->sink.region == NULL) return 0;
-    int err = r->sink.open != NULL ? open_file(r, &r->output, &r->sink, &grid) : 0;
+    int err = r->sink.open != NULL ? mx_run_open_joint(r, &r->output, &r->sink, &grid) : 0;
     if (err != 0) return err < 0 ? err : -EIO;
     r->sink_open = true;
     return 0;

@@ -94,7 +94,7 @@ static int open_norms(struct mx_run *r) {
     struct mx_run_norms *n = &r->parts.norms;
     struct mx_norms_options o =
         take_norms(&r->o.problem, r->report.plan.threads, r->report.layout.row_pitch_bytes);
-    if (mx_is_rank(&r->ranks)) o.join = mx_run_join_norms, o.context = r;
+    o.join = mx_run_joins_norms(r), o.context = r;
     if (o.every == 0 || r->rest.nt == 0) return 0;
     int err = mx_norms_make(&o, &r->why, &n->norms);
     r->after.norms = n->norms;
@@ -138,7 +138,7 @@ static double greatest_mean(const struct mx_norms_history *h, int32_t reduce) {
 
 static void say_noise(struct mx_run *r, const struct mx_norms_result *result) {
     struct mx_run_norms *n = &r->parts.norms;
-    for (int32_t i = 0; i < n->n_until && !n->said_noise && r->ranks.rank == 0; i++) {
+    for (int32_t i = 0; i < n->n_until && !n->said_noise && mx_run_leads(r); i++) {
         const struct mx_until *u = &n->until[i];
         if (u->kind != MX_UNTIL_SPREAD || u->floor > 0 || u->above || mx_until_met(u, result)) continue;
         const double mean = result->mean[u->reduce], before = greatest_mean(&n->history, u->reduce);

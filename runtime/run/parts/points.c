@@ -128,86 +128,6 @@ static int begin_file(struct mx_run *r) {
     return err < 0 ? fail_file(r, err) : 0;
 }
 
-/* A rank records the probes of its own planes, under numbers of its own. */
-static int split_probes(struct mx_run *r) {
-    struct mx_run_points *q = &r->parts.points;
-    const struct mx_problem *p = &r->o.problem;
-    const int ranks = r->ranks.ranks;
-    int64_t n = 0, *counts = calloc((size_t)ranks, sizeof *counts), *mine = NULL;
-    int64_t *numbers = calloc((size_t)q->probes.n + 1, sizeof *numbers);
-    int err = counts == NULL || numbers == NULL ? mx_fail(&r->why, -ENOMEM, "no memory for the probes") : 0;
-    q->all = q->probes.n;
-    for (int64_t i = 0; i < q->all && err == 0; i++) {
-        struct mx_point point = q->probes.point[i];
-        if (point.z < p->first_plane || point.z >= p->first_plane + p->nz) continue;
-        numbers[n] = point.number;
-        point.number = n;
-        q->probes.point[n++] = point;
-    }
-    q->probes.n = n;
-    if (err == 0) err = mx_points_index(&q->probes, p, &r->why);
-    if (err == 0) err = mx_link_gather(r->ranks.link, MX_CHANNEL_RUN, &n, sizeof n, counts, &r->why);
-    for (int i = 0; i < ranks && err == 0; i++)
-        if (counts[i] > q->most) q->most = counts[i];
-    if (err == 0) {
-        mine = malloc((size_t)(q->most + 1) * sizeof *mine);
-        q->column = malloc((size_t)(q->most * ranks + 1) * sizeof *q->column);
-        if (mine == NULL || q->column == NULL) err = mx_fail(&r->why, -ENOMEM, "no memory for the probes");
-    }
-    for (int64_t i = 0; i < q->most && err == 0; i++) mine[i] = i < n ? numbers[i] : -1;
-    if (err == 0)
-        err = mx_link_gather(r->ranks.link, MX_CHANNEL_RUN, mine, (size_t)q->most * sizeof *mine, q->column,
-                             &r->why);
-    free(mine);
-    free(numbers);
-    free(counts);
-    return err;
-}
-
-/* Rows of some steps of all ranks' probes, put together by rank 0. */
-static int write_together(struct mx_run *r, int64_t from, int64_t steps, const double *mine, mx_why *why) {
-    struct mx_run_points *q = &r->parts.points;
-    const int64_t block = steps * q->most;
-    const int ranks = r->ranks.ranks;
-    double *all = calloc((size_t)(block * ranks) + 1, sizeof *all),
-           *rows = calloc((size_t)(steps * q->all) + 1, sizeof *rows);
-    int err = all == NULL || rows == NULL ? mx_fail(why, -ENOMEM, "no memory for rows of traces") : 0;
-    if (err == 0)
-        err = mx_link_gather(r->ranks.link, MX_CHANNEL_RUN, mine, (size_t)block * sizeof *mine, all, why);
-    for (int64_t i = 0; i < ranks * q->most && err == 0; i++)
-        for (int64_t s = 0; s < steps && q->column[i] >= 0; s++)
-            rows[s * q->all + q->column[i]] = all[i / q->most * block + s * q->most + i % q->most];
-    if (err == 0 && q->fd >= 0) {
-        err = mx_write_all(q->fd, rows, (size_t)(steps * q->all) * sizeof *rows,
-                           MX_TRACES_HEAD_BYTES + 8 * from * q->all);
-        if (err < 0) mx_fail(why, err, "traces could not be written: %s", strerror(-err));
-    }
-    free(all);
-    free(rows);
-    return err;
-}
-
-/* So many steps at a time that the rows of all are of moderate size; all ranks in the same pieces. */
-static int share_traces(struct mx_run *r, int64_t end, mx_why *why) {
-    enum { MOST_ROWS = 1 << 16 };
-    struct mx_run_points *q = &r->parts.points;
-    struct mx_traces *t = &q->traces;
-    const int64_t most = MOST_ROWS / (q->most * r->ranks.ranks + 1) + 1;
-    double *own = calloc((size_t)(most * q->most) + 1, sizeof *own),
-           *packed = calloc((size_t)(most * q->most) + 1, sizeof *packed);
-    int err = own == NULL || packed == NULL ? mx_fail(why, -ENOMEM, "no memory for rows of traces") : 0;
-    while (err == 0 && atomic_load(&t->taken) < end) {
-        const int64_t from = atomic_load(&t->taken), to = from + most < end ? from + most : end;
-        err = mx_traces_take(t, to, own, why);
-        for (int64_t s = 0; s < to - from && err == 0; s++)
-            memcpy(packed + s * q->most, own + s * t->n, (size_t)t->n * sizeof *own);
-        if (err == 0) err = write_together(r, from, to - from, packed, why);
-    }
-    free(own);
-    free(packed);
-    return err;
-}
-
 /* Rows of the steps before the one that is gone on from are there. */
 static bool has_file(const struct mx_run *r) { return r->resumed && r->first_time > 0; }
 
@@ -221,22 +141,20 @@ static int open_points(struct mx_run *r) {
     r->report.probes = q->probes.n;
     if (q->probes.n == 0) return 0;
     q->all = q->probes.n;
-    if (mx_is_rank(&r->ranks) && (err = split_probes(r)) < 0) return err;
+    if ((err = mx_run_split_probes(r)) < 0) return err;
     err = mx_traces_make(&q->probes, q->capacity, r->first_time, &r->why, &q->traces);
     if (err < 0) return err;
     r->after.traces = &q->traces;
-    if (r->ranks.rank > 0) return 0; /* the file is rank 0's */
+    if (!mx_run_leads(r)) return 0; /* which has the file */
     return has_file(r) ? open_former_file(r) : 0;
 }
 
 static int begin(struct mx_run *r) {
-    return r->parts.points.all > 0 && r->ranks.rank == 0 && !has_file(r) ? begin_file(r) : 0;
+    return r->parts.points.all > 0 && mx_run_leads(r) && !has_file(r) ? begin_file(r) : 0;
 }
 
 static int swept(struct mx_run *r, int64_t steps, mx_why *why) {
-    struct mx_run_points *q = &r->parts.points;
-    if (mx_is_rank(&r->ranks) && q->all > 0) return share_traces(r, steps, why);
-    return q->fd < 0 ? 0 : mx_traces_file_write(q->fd, &q->traces, steps, why);
+    return r->parts.points.all > 0 ? mx_run_write_traces(r, steps, why) : 0;
 }
 
 static int prepare(struct mx_run *r, int64_t step) {

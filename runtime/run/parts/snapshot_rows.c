@@ -38,7 +38,7 @@ static int open_joint(struct mx_run *r, struct mx_snapshot_file *f, int64_t step
     const int fd = mx_retry(mx_sys->open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
     if (fd < 0) return mx_fail(why, fd, "the snapshot %.300s cannot be written: %s", path, strerror(-fd));
     f->output.fd = fd;
-    if (r->ranks.rank > 0) return 0;
+    if (!mx_run_leads(r)) return 0;
     int err = mx_output_reserve(&f->output, (uint64_t)bytes, "the snapshot", why);
     if (err == 0) err = mx_npy_begin(fd, f->dtype, s->cells, why, &f->npy);
     if (err == 0) s->bytes += MX_SNAPSHOT_HEAD_BYTES;
@@ -52,7 +52,7 @@ static int begin_step(struct mx_run *r, int64_t step, mx_why *why) {
     for (int32_t i = 0; i < s->n_files && err == 0; i++) {
         struct mx_snapshot_file *f = &s->file[i];
         char path[PATH_MAX + 64];
-        if (mx_is_rank(&r->ranks)) {
+        if (!mx_run_alone(r)) {
             err = open_joint(r, f, step, why);
             continue;
         }
@@ -157,7 +157,7 @@ int mx_snapshot_whole(void *context, int64_t step, mx_why *why) {
         posix_fadvise(s->file[i].output.fd, 0, 0, POSIX_FADV_DONTNEED);
     }
     for (int32_t i = 0; i < s->n_files && err == 0; i++)
-        if (mx_is_rank(&r->ranks))
+        if (!mx_run_alone(r))
             mx_output_drop(&s->file[i].output); /* it stays, see mx_run_publish_snapshots */
         else
             err = mx_output_publish(&s->file[i].output, "the snapshot", why);

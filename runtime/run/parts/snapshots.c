@@ -147,7 +147,7 @@ static int64_t own_bytes_of_step(const struct mx_run *r) {
     const int64_t planes = own_planes(s, p);
     int64_t bytes = 0;
     for (int32_t i = 0; i < s->n_files; i++)
-        bytes += (r->ranks.rank == 0 ? MX_SNAPSHOT_HEAD_BYTES : 0) +
+        bytes += (mx_run_leads(r) ? MX_SNAPSHOT_HEAD_BYTES : 0) +
                  planes * s->cells[1] * s->cells[2] * mx_dtype_bytes(s->file[i].dtype);
     return bytes;
 }
@@ -170,7 +170,7 @@ static int hold(struct mx_run *r) {
     struct mx_block_options options = {.size = sizeof options, .budget = r->budget};
     struct mx_snapshots_found found;
     if (s->predicted_count == 0) return 0;
-    const bool first = r->ranks.rank == 0;
+    const bool first = mx_run_leads(r);
     int err = first ? mx_snapshots_lock(r) : 0;
     if (err == 0 && first)
         err = mx_snapshots_check(r, &found); /* it is locked now: is it still what it was? */
@@ -189,7 +189,7 @@ static int hold(struct mx_run *r) {
 /* Nothing is refused any more: what is in the way goes. */
 static int begin(struct mx_run *r) {
     struct mx_snapshots_found found;
-    const bool first = r->ranks.rank == 0;
+    const bool first = mx_run_leads(r);
     if (r->parts.snapshots.predicted_count == 0) return 0;
     int err = first ? mx_snapshots_check(r, &found) : 0;
     if (err == 0 && first) err = mx_snapshots_clean(r, &found);
@@ -227,9 +227,9 @@ static int publish(struct mx_run *r, int64_t step) {
     const struct mx_run_snapshots *s = &r->parts.snapshots;
     const int64_t every = s->asked.every, committed = r->note.time;
     int err = 0;
-    if (!mx_is_rank(&r->ranks) || every == 0 || step / every == committed / every) return 0;
-    err = mx_link_meet(r->ranks.link, MX_CHANNEL_COMMIT, NULL);
-    for (int64_t t = (committed / every + 1) * every; t <= step && err == 0 && r->ranks.rank == 0; t += every)
+    if (mx_run_alone(r) || every == 0 || step / every == committed / every) return 0;
+    err = mx_run_meet_to_commit(r);
+    for (int64_t t = (committed / every + 1) * every; t <= step && err == 0 && mx_run_leads(r); t += every)
         err = publish_step(s, t, t + every > step);
     return err;
 }

@@ -6,6 +6,25 @@
 
 #include <stdlib.h>
 
+int mx_run_check_rank(struct mx_run *r, const char *place) {
+    const struct mx_problem *b = &r->note.problem;
+    const struct mx_run_ranks *q = &r->ranks;
+    if (r->recut.asked) return 0;
+    if (mx_run_alone(r) && mx_is_cut(b))
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s holds planes %lld to %lld of a run of %d ranks: resume it with the -d that it began "
+            "with, which has the stores of all",
+            place, (long long)b->first_plane, (long long)(b->first_plane + b->nz - 1), r->note.ranks);
+    if (!mx_run_alone(r) && (r->note.ranks != q->ranks || r->note.rank != q->rank))
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s is the store of rank %d of %d, and this is rank %d of %d: a run goes on with another "
+            "number of ranks where all of its stores are seen",
+            place, r->note.rank, r->note.ranks, q->rank, q->ranks);
+    return 0;
+}
+
 /* Where each rank begins: as their stores say, or as it is asked for. */
 static int make_table(struct mx_run *r) {
     struct mx_run_ranks *q = &r->ranks;
@@ -23,10 +42,12 @@ static int make_table(struct mx_run *r) {
 
 int mx_run_cut(struct mx_run *r) {
     r->whole = r->o.problem;
-    if (!mx_is_rank(&r->ranks) && r->o.dry_run && r->o.ranks > 1) { /* what one of them would do */
-        r->ranks.ranks = (int)r->o.ranks;
+    if (mx_run_alone(r) && mx_run_ranks_of(r) > 1) { /* what one of them would do */
+        r->ranks.ranks = mx_run_ranks_of(r);
         r->ranks.rank = mx_ranks_planner(r->ranks.ranks);
         r->ranks.link_name = r->o.link != NULL ? r->o.link : "local";
+        const int err = mx_run_find_place(r);
+        if (err < 0) return err;
     }
     if (r->ranks.ranks < 2) return 0;
     int err = make_table(r);

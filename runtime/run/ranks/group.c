@@ -3,6 +3,7 @@
 #include "run/ranks/ranks.h"
 
 #include "machine/clock.h"
+#include "run/run.h"
 #include "run/state.h"
 
 #include <stdlib.h>
@@ -13,6 +14,32 @@
 /* What a program that opened the run as a library says by a status of its own, memext run tells (MX_EXIT_IO).
  */
 enum { FAILED_STATUS = 3 };
+
+/* ------------------------------------------------------------------ who this process is */
+
+void mx_run_make_ranks(struct mx_run *r) {
+    struct mx_run_ranks *q = &r->ranks;
+    q->observed_fd[0] = q->observed_fd[1] = q->status = q->folder_fd = -1;
+}
+
+int32_t mx_run_ranks_of(const struct mx_run *r) {
+    if (mx_is_rank(&r->ranks)) return r->ranks.ranks;
+    return r->o.dry_run && r->o.ranks > 1 ? (int32_t)r->o.ranks : 1;
+}
+
+bool mx_run_alone(const struct mx_run *r) { return !mx_is_rank(&r->ranks); }
+bool mx_run_leads(const struct mx_run *r) { return r->ranks.rank == 0; }
+int mx_run_rank(const mx_run *r) { return mx_run_alone(r) ? -1 : r->ranks.rank; }
+void mx_run_set_status(mx_run *r, int status) { r->ranks.status = status; }
+
+void mx_run_number(const struct mx_run *r, int32_t *rank, int32_t *ranks) {
+    *rank = mx_run_alone(r) ? 0 : r->ranks.rank;
+    *ranks = mx_run_alone(r) ? 0 : r->ranks.ranks;
+}
+
+void mx_run_one_says(struct mx_run *r) { r->ranks.silent = !mx_run_leads(r); }
+void mx_run_each_says(struct mx_run *r) { r->ranks.silent = false; }
+bool mx_run_is_silent(const struct mx_run *r) { return r->ranks.silent; }
 
 /* ------------------------------------------------------------------ link */
 
@@ -60,42 +87,57 @@ struct mx_tune_link mx_take_link(const struct mx_options *o, int ranks) {
 int mx_run_measure_link(struct mx_run *r) {
     struct mx_tune_link *l = &r->request.link;
     *l = mx_take_link(&r->o, r->ranks.ranks);
-    if (!mx_is_rank(&r->ranks) || r->o.dry_run || l->bytes_per_s > 0) return 0;
+    if (mx_run_alone(r) || r->o.dry_run || l->bytes_per_s > 0) return 0;
     r->ranks.link_measured = true;
     return mx_link_measure(r->ranks.link, &l->bytes_per_s, &l->latency_s, &r->why);
 }
 
 /* ------------------------------------------------------------------ what all agree on */
 
-int mx_run_meet(struct mx_run *r) {
-    return mx_is_rank(&r->ranks) ? mx_link_meet(r->ranks.link, MX_CHANNEL_RUN, &r->why) : 0;
+int mx_run_gather(struct mx_run *r, enum mx_channel channel, const void *mine, size_t bytes, void *all,
+                  mx_why *why) {
+    if (mx_run_alone(r)) return memcpy(all, mine, bytes), 0;
+    return mx_link_gather(r->ranks.link, channel, mine, bytes, all, why);
 }
 
-int mx_run_share_bytes(struct mx_run *r, void *data, size_t bytes) {
-    return mx_is_rank(&r->ranks) ? mx_link_share(r->ranks.link, MX_CHANNEL_RUN, 0, data, bytes, &r->why) : 0;
+static int share(struct mx_run *r, int from, void *data, size_t bytes) {
+    return mx_run_alone(r) ? 0 : mx_link_share(r->ranks.link, MX_CHANNEL_RUN, from, data, bytes, &r->why);
 }
+
+int mx_run_meet(struct mx_run *r) {
+    return mx_run_alone(r) ? 0 : mx_link_meet(r->ranks.link, MX_CHANNEL_RUN, &r->why);
+}
+
+int mx_run_meet_to_commit(struct mx_run *r) {
+    return mx_run_alone(r) ? 0 : mx_link_meet(r->ranks.link, MX_CHANNEL_COMMIT, NULL);
+}
+
+int mx_run_first_waits(struct mx_run *r) { return mx_run_leads(r) ? mx_run_meet(r) : 0; }
+int mx_run_others_wait(struct mx_run *r) { return mx_run_leads(r) ? 0 : mx_run_meet(r); }
+
+int mx_run_share_bytes(struct mx_run *r, void *data, size_t bytes) { return share(r, 0, data, bytes); }
 
 int mx_run_agree_any(struct mx_run *r, bool *any) {
-    if (!mx_is_rank(&r->ranks)) return 0;
-    bool *all = calloc((size_t)r->ranks.ranks, sizeof *all);
+    const int32_t ranks = mx_run_ranks_of(r);
+    bool *all = calloc((size_t)ranks, sizeof *all);
     if (all == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
-    int err = mx_link_gather(r->ranks.link, MX_CHANNEL_RUN, any, sizeof *any, all, &r->why);
-    for (int i = 0; i < r->ranks.ranks && err == 0; i++) *any |= all[i];
+    int err = mx_run_gather(r, MX_CHANNEL_RUN, any, sizeof *any, all, &r->why);
+    for (int i = 0; i < ranks && err == 0; i++) *any |= all[i];
     free(all);
     return err;
 }
 
 int mx_run_agree_error(struct mx_run *r, int mine) {
     struct mx_run_ranks *q = &r->ranks;
-    if (!mx_is_rank(q)) return mine;
     const mx_why reason = r->why;
-    int first = 0, *all = calloc((size_t)q->ranks, sizeof *all);
+    const int32_t ranks = mx_run_ranks_of(r);
+    int first = 0, *all = calloc((size_t)ranks, sizeof *all);
     if (all == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
-    int err = mx_link_gather(q->link, MX_CHANNEL_RUN, &mine, sizeof mine, all, &r->why);
-    while (err == 0 && first < q->ranks && all[first] == 0) first++;
-    if (err == 0 && first < q->ranks) {
+    int err = mx_run_gather(r, MX_CHANNEL_RUN, &mine, sizeof mine, all, &r->why);
+    while (err == 0 && first < ranks && all[first] == 0) first++;
+    if (err == 0 && first < ranks) {
         err = all[first];
-        q->silent = q->rank != first;
+        q->silent = !mx_run_alone(r) && q->rank != first;
         if (q->silent)
             mx_fail(&r->why, err, "rank %d cannot begin, and says why", first);
         else
@@ -105,17 +147,24 @@ int mx_run_agree_error(struct mx_run *r, int mine) {
     return err;
 }
 
+int mx_run_first_finds(struct mx_run *r, int (*find)(struct mx_run *r, uint64_t bytes), uint64_t bytes) {
+    int found = mx_run_leads(r) || mx_run_alone(r) ? find(r, bytes) : 0;
+    const mx_why reason = r->why;
+    const int err = mx_run_share_bytes(r, &found, sizeof found);
+    if (err < 0 || found == 0 || mx_run_alone(r)) return err < 0 ? err : found;
+    mx_run_one_says(r);
+    r->why = reason;
+    return found;
+}
+
 int mx_run_agree_number(struct mx_run *r, uint64_t *run) {
     while (*run == 0)
         if (getrandom(run, sizeof *run, 0) < 0) *run = mx_clock_ns();
-    return mx_is_rank(&r->ranks) ? mx_link_share(r->ranks.link, MX_CHANNEL_RUN, 0, run, sizeof *run, &r->why)
-                                 : 0;
+    return mx_run_share_bytes(r, run, sizeof *run);
 }
 
 int mx_run_share_plan_limit(struct mx_run *r, int64_t *most_bt) {
-    return mx_is_rank(&r->ranks) ? mx_link_share(r->ranks.link, MX_CHANNEL_RUN, r->ranks.planner, most_bt,
-                                                 sizeof *most_bt, &r->why)
-                                 : 0;
+    return share(r, r->ranks.planner, most_bt, sizeof *most_bt);
 }
 
 /* ------------------------------------------------------------------ norms */
@@ -153,24 +202,42 @@ static int gather_planes(const struct mx_run *r, int64_t quantities, const uint6
     return err;
 }
 
-int mx_run_join_norms(void *run, int64_t quantities, double *planes, uint64_t *most, mx_why *why) {
+static int join_norms(void *run, int64_t quantities, double *planes, uint64_t *most, mx_why *why) {
     const struct mx_run *r = run;
     const struct mx_problem *p = &r->o.problem;
     uint64_t *all = (uint64_t *)planes; /* bits, as they are */
     return gather_planes(r, quantities, all + p->first_plane, mx_all_planes(p), all, most, why);
 }
 
+mx_run_join_fn *mx_run_joins_norms(const struct mx_run *r) { return mx_run_alone(r) ? NULL : join_norms; }
+
 int mx_run_gather_planes(struct mx_run *r, int64_t quantities, const uint64_t *mine, uint64_t *all) {
     const int64_t nz = r->o.problem.nz;
     uint64_t none = 0;
-    if (!mx_is_rank(&r->ranks)) return memcpy(all, mine, (size_t)(quantities * nz) * sizeof *all), 0;
+    if (mx_run_alone(r)) return memcpy(all, mine, (size_t)(quantities * nz) * sizeof *all), 0;
     return gather_planes(r, quantities, mine, nz, all, &none, &r->why);
 }
 
 /* ------------------------------------------------------------------ the end */
 
-int mx_run_ranks_status(const struct mx_run_ranks *q) {
+/* The exit status of this process as the others learn it. */
+static int status_of(const struct mx_run_ranks *q) {
     return q->well ? 0 : q->status >= 0 ? q->status : FAILED_STATUS;
+}
+
+int mx_run_why_ended(const struct mx_run *r, int err) {
+    const bool asked = !mx_run_alone(r) && r->stop; /* and this one was not the first */
+    return asked && (err == -ECONNRESET || err == -ECANCELED) ? -EINTR : err;
+}
+
+/* What memory the link was at is still there: messages may be on their way to it. */
+void mx_run_leave_ranks(struct mx_run *r, void (*clean)(struct mx_run *r)) {
+    struct mx_run_ranks *q = &r->ranks;
+    if (q->link == NULL || status_of(q) == 0 || !mx_link_leaves(q->link)) return;
+    const bool stopped = r->err == -EINTR;
+    mx_link_stop(q->link);
+    clean(r);
+    mx_link_leave(q->link, status_of(q), stopped);
 }
 
 void mx_run_close_ranks(struct mx_run *r) {
@@ -184,6 +251,6 @@ void mx_run_close_ranks(struct mx_run *r) {
         if (q->observed_fd[i] > 0) close(q->observed_fd[i]);
         q->observed_fd[i] = -1;
     }
-    mx_link_close(q->link, mx_run_ranks_status(q));
+    mx_link_close(q->link, status_of(q));
     q->link = NULL;
 }

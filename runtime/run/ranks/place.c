@@ -6,6 +6,7 @@
 
 #include "files/folder.h"
 #include "machine/machine.h"
+#include "machine/minmax.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -101,6 +102,19 @@ static int compare_homes(struct mx_run *r) {
     }
     free(all);
     return err;
+}
+
+void mx_run_home(const struct mx_run *r, int *number, int *ranks) {
+    *number = r->ranks.place;
+    *ranks = r->ranks.places;
+}
+
+int mx_run_ranks_here(const struct mx_run *r) {
+    return mx_run_alone(r) || r->ranks.places < 1 ? 1 : r->ranks.places;
+}
+
+int mx_run_own_cores(const struct mx_run *r, int cores) {
+    return mx_run_alone(r) || r->ranks.core_places < 2 ? cores : mx_max(1, cores / r->ranks.core_places);
 }
 
 int mx_run_find_place(struct mx_run *r) {

@@ -2,12 +2,18 @@
 /* ranks.h - a run of several ranks: each is a process with a range of planes, its own store and its own plan
  * of the same sweeps; neighbours exchange layers (execute/exchange.h) over a link (link/link.h). What a run
  * does once for the whole grid, it does together here: initial grid and result by ranges, commits that are
- * kept when all have made them, one checksum, one report. Of a run that is by itself all of these do nothing.
+ * kept when all have made them, one checksum, one report.
+ *
+ * A run by itself is a group of one: it is the first rank, has nobody to wait for, and all planes are its
+ * own. So the other rooms ask no rank for its number. They call what stands here, and it does nothing where
+ * there is nobody else. The members of struct mx_run_ranks are read in this room alone.
  */
 #ifndef MX_RUN_RANKS_H
 #define MX_RUN_RANKS_H
 
 #include "ask/options.h"
+#include "execute/execute.h"
+#include "files/grid_file.h"
 #include "link/link.h"
 #include "system/cut.h"
 #include "system/sides.h"
@@ -47,14 +53,29 @@ struct mx_run_ranks {
 
 static inline bool mx_is_rank(const struct mx_run_ranks *q) { return q->link != NULL; }
 
-/* Ranks that share this machine, and of those the ones that share its cores with this one (mpirun may give
- * each its own): DRAM and cores that are not asked for are divided. */
-static inline int mx_ranks_here(const struct mx_run_ranks *q) {
-    return q->link != NULL && q->places > 1 ? q->places : 1;
-}
-static inline int mx_ranks_on_cores(const struct mx_run_ranks *q) {
-    return q->link != NULL && q->core_places > 1 ? q->core_places : 1;
-}
+/* ---- who this process is */
+
+void mx_run_make_ranks(struct mx_run *r);
+/* The ranks of this run: those that are there, or, of a dry run, that are asked about. 1 = it is by itself.
+ */
+int32_t mx_run_ranks_of(const struct mx_run *r);
+/* Is this process the whole group? Then it may do at once what ranks do when all have come to it. */
+bool mx_run_alone(const struct mx_run *r);
+/* Is this the rank that does once what is done once? */
+bool mx_run_leads(const struct mx_run *r);
+/* As notes and timelines have it: number and number of ranks, 0 and 0 of a run by itself. */
+void mx_run_number(const struct mx_run *r, int32_t *rank, int32_t *ranks);
+/* Its number among the ranks of this machine, and how many those are; 0 = not known. */
+void mx_run_home(const struct mx_run *r, int *number, int *ranks);
+/* Ranks that share this machine: DRAM that is not asked for is divided. */
+int mx_run_ranks_here(const struct mx_run *r);
+/* Of a number of cores those for this rank: mpirun may give each its own, else they are divided. */
+int mx_run_own_cores(const struct mx_run *r, int cores);
+
+/* All ranks find the same wrong, and the first one says it; or each says what it finds. */
+void mx_run_one_says(struct mx_run *r);
+void mx_run_each_says(struct mx_run *r);
+bool mx_run_is_silent(const struct mx_run *r);
 
 /* All: 0, or -errno with a sentence in r->why. */
 
@@ -68,6 +89,8 @@ int mx_run_check_own_place(struct mx_run *r);
 int mx_run_take_own_place(struct mx_run *r);
 /* The directory of this rank, made where it is not there. */
 int mx_run_take_folder(struct mx_run *r, const char *path);
+/* Is the store whose note was read that of this rank, of as many? */
+int mx_run_check_rank(struct mx_run *r, const char *place);
 /* r->o.problem becomes this rank's part: by --rank-weights, or as the stores of a resumed run have it. */
 int mx_run_cut(struct mx_run *r);
 /* What --link says of it. */
@@ -93,8 +116,6 @@ int mx_run_find_place(struct mx_run *r);
 /* Buffers and seconds between commits: a run that was resumed with others may have ended before all ranks had
  * that in their stores. */
 int mx_run_agree_commits(struct mx_run *r);
-/* norms.h, join: sums of planes from the ranks that have them. */
-int mx_run_join_norms(void *run, int64_t quantities, double *planes, uint64_t *most, mx_why *why);
 /* A number for each plane, of each quantity: mine[quantities * nz] of this rank, all[quantities * all planes]
  * of all.
  */
@@ -102,20 +123,59 @@ int mx_run_gather_planes(struct mx_run *r, int64_t quantities, const uint64_t *m
 /* What rank 0 has: so many bytes of data, for all. */
 int mx_run_share_bytes(struct mx_run *r, void *data, size_t bytes);
 int mx_run_meet(struct mx_run *r);
+/* The same on the thread that commits, without a sentence. */
+int mx_run_meet_to_commit(struct mx_run *r);
+/* The first rank goes on when all have come to here; the others, when it has come to there. */
+int mx_run_first_waits(struct mx_run *r);
+int mx_run_others_wait(struct mx_run *r);
+/* `bytes` of each rank, in their order: all[mx_run_ranks_of * bytes]. */
+int mx_run_gather(struct mx_run *r, enum mx_channel channel, const void *mine, size_t bytes, void *all,
+                  mx_why *why);
+/* What the first rank finds is found by all; it says it. Of a dry run this one finds it. */
+int mx_run_first_finds(struct mx_run *r, int (*find)(struct mx_run *r, uint64_t bytes), uint64_t bytes);
+
+/* ---- together.c, probes.c: what several do to one thing */
+
+/* A file of the result, which the first rank makes and all write to. */
+int mx_run_open_joint(struct mx_run *r, struct mx_grid_file *file, struct mx_sink *sink,
+                      struct mx_grid *grid);
+/* Plane z of the interior of the whole grid, from the rank that has it to the first one: 1 = it was handed
+ * over, 0 = the first rank has it itself, or another than this one has it. */
+int mx_run_hand_plane(struct mx_run *r, int64_t z, void *plane, size_t bytes);
+/* Neighbours, and the moments of commits as the first rank's clock has them. */
+void mx_run_take_neighbours(struct mx_run *r, bool commits, struct mx_execution *x);
+/* After the sweeps, which ended with err: what was sent, and err as it is to be told. */
+int mx_run_leave_neighbours(struct mx_run *r, int err);
+/* Nothing follows that they would decide about. */
+int mx_run_end_agreeing(struct mx_run *r, const struct mx_execution *x);
+/* --resume: all are at the state that they have in common, and their stores say so. hashes and note write
+ * those of the state that is gone on from. */
+int mx_run_settle(struct mx_run *r, int (*hashes)(struct mx_run *r), int (*note)(struct mx_run *r));
+/* This rank records the probes of its own planes, under numbers of its own. */
+int mx_run_split_probes(struct mx_run *r);
+/* Rows of the traces up to a step, of all probes, to the file. */
+int mx_run_write_traces(struct mx_run *r, int64_t end, mx_why *why);
+/* norms.h: as mx_norms_options.join. */
+typedef int mx_run_join_fn(void *run, int64_t quantities, double *planes, uint64_t *most, mx_why *why);
+mx_run_join_fn *mx_run_joins_norms(const struct mx_run *r);
+
+/* ---- observed.c, report.c, the end */
+
 /* --timeline and --trace: streams for what this rank has of them, NULL where it is rank 0, or they are not
  * asked for; all begin at the same moment. */
 int mx_run_begin_observed(struct mx_run *r, FILE *out[2]);
 /* The streams are closed: puts what all have into rank 0's files. */
 int mx_run_join_observed(struct mx_run *r, mx_why *why);
-/* The summaries of all ranks, to rank 0. */
-int mx_run_collect_reports(struct mx_run *r);
+/* All have ended well: their summaries, to the first one. Until then nobody removes a store that another run
+ * of all ranks would need. */
+int mx_run_end_together(struct mx_run *r);
+/* An error of a rank whose neighbours have gone: -EINTR where all were asked to end. */
+int mx_run_why_ended(const struct mx_run *r, int err);
 /* What a report says of ranks, into its object (json_t). */
 void mx_run_add_ranks(const struct mx_run *r, void *object);
-/* At a failed end, before anything is freed: takes away the files that are not to stay, and where the link
- * says so this is the end of the process (mx_link_leave). */
-void mx_run_leave_ranks(struct mx_run *r);
-/* The exit status of this process as the others learn it. */
-int mx_run_ranks_status(const struct mx_run_ranks *q);
+/* At a failed end, before anything is freed, where the link says so this is the end of the process
+ * (mx_link_leave). clean takes away the files that are not to stay. */
+void mx_run_leave_ranks(struct mx_run *r, void (*clean)(struct mx_run *r));
 void mx_run_close_ranks(struct mx_run *r);
 /* The store is closed: directories that were made for it, and hold nothing any more, go. */
 void mx_run_leave_folders(struct mx_run *r);

@@ -101,21 +101,14 @@ static int all_have_theirs(struct mx_run *r, struct own *mine, bool *all) {
     return err;
 }
 
-/* Ranks of this run: those that are there, or, of a dry run, that are asked about. */
-int32_t mx_run_ranks_of(const struct mx_run *r) {
-    if (mx_is_rank(&r->ranks)) return r->ranks.ranks;
-    return r->o.dry_run && r->o.ranks > 1 ? (int32_t)r->o.ranks : 1;
-}
-
 static int share_choice(struct mx_run *r, struct choice *c) {
-    int err = 0;
-    if (r->ranks.rank == 0) {
+    if (mx_run_leads(r)) {
         c->err = look_around(r, mx_run_ranks_of(r), c);
         if (c->err < 0) c->why = r->why;
     }
-    if (mx_is_rank(&r->ranks)) err = mx_link_share(r->ranks.link, MX_CHANNEL_RUN, 0, c, sizeof *c, &r->why);
+    int err = mx_run_share_bytes(r, c, sizeof *c);
     if (err == 0 && c->err < 0) {
-        r->ranks.silent = r->ranks.rank > 0;
+        mx_run_one_says(r);
         r->why = c->why;
         err = c->err;
     }
@@ -128,7 +121,7 @@ static int make_own(struct mx_run *r) {
     char outer[PATH_MAX];
     int err = mx_place_of(c->base, c->ranks, 0, c->cut, outer);
     if (err == 0 && !mx_is_directory(outer)) {
-        r->ranks.silent = r->ranks.rank > 0; /* all find it so */
+        mx_run_one_says(r);
         return mx_fail(
             &r->why, -ENOTSUP,
             "%.300s holds one store, and a run that goes on with another number of ranks needs its former "
@@ -230,13 +223,13 @@ int mx_run_find_state(struct mx_run *r) {
 }
 
 int mx_run_check_ranks(struct mx_run *r) {
-    if (!mx_is_rank(&r->ranks) && r->o.rank_weights != NULL && !r->o.dry_run)
+    if (mx_run_alone(r) && r->o.rank_weights != NULL && !r->o.dry_run)
         return mx_fail(&r->why, -EINVAL,
                        "--rank-weights is for several ranks, and this is one; leave it out");
-    if (!mx_is_rank(&r->ranks)) return mx_run_find_state(r);
-    r->ranks.silent = r->ranks.rank > 0; /* what all find wrong one says */
+    if (mx_run_alone(r)) return mx_run_find_state(r);
+    mx_run_one_says(r);
     int err = mx_run_check_own_place(r);
-    if (err == 0) r->ranks.silent = false;
+    if (err == 0) mx_run_each_says(r);
     if (err == 0) err = mx_run_find_state(r);
     return err < 0 || r->recut.found ? err : mx_run_take_own_place(r);
 }

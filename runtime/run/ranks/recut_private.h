@@ -16,7 +16,4 @@ struct mx_former {
     uint64_t generation; /* of the store when its note was read */
 };
 
-/* Ranks of this run: those that are there, or, of a dry run, that are asked about. */
-int32_t mx_run_ranks_of(const struct mx_run *r);
-
 #endif

@@ -43,9 +43,9 @@ static json_t *summary(const struct mx_run *r) {
     return o;
 }
 
-int mx_run_collect_reports(struct mx_run *r) {
+static int collect(struct mx_run *r) {
     struct mx_run_ranks *q = &r->ranks;
-    if (!mx_is_rank(q)) return 0;
+    if (mx_run_alone(r)) return 0;
     json_t *o = summary(r);
     char *text = json_dumps(o, JSON_COMPACT);
     json_decref(o);
@@ -54,6 +54,13 @@ int mx_run_collect_reports(struct mx_run *r) {
                   ? mx_fail(&r->why, -ENOMEM, "no memory for the reports of the ranks")
                   : mx_link_collect(q->link, text, q->reports, &r->why);
     free(text);
+    return err;
+}
+
+int mx_run_end_together(struct mx_run *r) {
+    int err = collect(r);
+    if (err == 0) err = mx_run_meet(r);
+    r->ranks.well = err == 0;
     return err;
 }
 

@@ -31,7 +31,7 @@ int mx_run_commit(void *context, int64_t time, int32_t buffer) {
     err = mx_run_write_note(r);
     if (err == 0) r->fuse.unfinished = r->note.pending;
     /* What was committed before may be overwritten when no rank can need it any more. */
-    if (err == 0 && mx_is_rank(&r->ranks)) err = mx_link_meet(r->ranks.link, MX_CHANNEL_COMMIT, NULL);
+    if (err == 0) err = mx_run_meet_to_commit(r);
     if (err == 0) mx_run_committed(r);
     if (err < 0) r->note.time = former; /* which is what there is to go on from */
     r->recut.turned |= err == 0;
@@ -52,31 +52,24 @@ static int save_no_hashes(struct mx_run *r) {
     if (!r->plain || r->note.integrity_unit == 0) return 0;
     int err = mx_run_save_hashes(r, r->buffer[buffer]);
     if (err == 0 && r->tuned.shape.pairs) err = mx_run_save_hashes(r, r->partner[buffer]);
-    return err == 0 ? mx_run_save_fixed_hashes(r) : err;
+    if (err == 0) err = mx_run_save_fixed_hashes(r);
+    return err < 0 ? mx_run_fail_commit(r, "first", err) : 0;
 }
 
-/* A rank that goes back to the state before its newest one says so in its store before it overwrites that,
- * and nobody commits anything else before: what any two stores say are two commits that follow one another.
- * The others have said before that what the run was asked for (ranks.c, share_note): as long as the note of
- * one rank alone has that it is the newest, and then all of them have it. */
-int mx_run_settle_state(struct mx_run *r) {
-    const struct mx_run_ranks *q = &r->ranks;
-    if (!mx_is_rank(q) || !mx_run_has_store(r)) return 0;
-    int err = save_no_hashes(r);
-    if (err == 0 && q->uneven && !q->went_back) err = mx_run_write_note(r);
-    if (err < 0) return mx_run_fail_commit(r, "first", err);
-    if (q->uneven && (err = mx_run_meet(r)) < 0) return err;
-    if (q->went_back && (err = mx_run_write_note(r)) < 0) return mx_run_fail_commit(r, "first", err);
-    return mx_run_meet(r);
+static int write_first_note(struct mx_run *r) {
+    const int err = mx_run_write_note(r);
+    return err < 0 ? mx_run_fail_commit(r, "first", err) : 0;
 }
 
-/* Snapshots of ranks get their names with a commit; here there is none. */
+int mx_run_settle_state(struct mx_run *r) { return mx_run_settle(r, save_no_hashes, write_first_note); }
+
+/* Where nothing is committed parts have no other moment: snapshots of ranks get their names now. */
 static int publish_result(struct mx_run *r) {
     const int err = mx_parts_prepare(r, r->report.steps_done);
     if (err == 0) return 0;
     const char *why = mx_parts_failed(r);
     return mx_fail(&r->why, err, "%s",
-                   why != NULL ? why : "what goes with the result of all ranks could not be published");
+                   why != NULL ? why : "what goes with the result could not be published");
 }
 
 /* The Buffers of an algorithm in place hold a state again: from here on it can be exported, verified and
@@ -84,7 +77,7 @@ static int publish_result(struct mx_run *r) {
 int mx_run_commit_result(struct mx_run *r) {
     const int odd = mx_run_settle_finite(r);
     if (odd < 0) return odd;
-    if (!r->report.device.durable) return mx_is_rank(&r->ranks) ? publish_result(r) : 0;
+    if (!r->report.device.durable) return publish_result(r);
     if (mx_run_resumable(r)) return 0;
     int err = mx_run_commit(r, r->report.steps_done - r->first_time, r->result);
     return err < 0 ? mx_run_fail_commit(r, "last", err) : 0;

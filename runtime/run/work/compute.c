@@ -71,10 +71,7 @@ static int execute(struct mx_run *r, const struct mx_execution *x, struct mx_exe
     struct mx_usage usage = mx_usage_now(&files);
     p->hash_bytes = 0;
     int err = mx_execute(x, r->schedule, r->ops, r->engine, &r->why, done);
-    if (mx_is_rank(&r->ranks) && err == -ECONNRESET && strstr(r->why.text, "rank") == NULL)
-        mx_fail(&r->why, err, "another rank has ended while all committed, so this one ends too");
-    if (mx_is_rank(&r->ranks))
-        mx_link_counters(r->ranks.link, &r->ranks.sent_bytes, &r->ranks.received_bytes);
+    err = mx_run_leave_neighbours(r, err);
     p->usage = mx_usage_since(&files, &usage);
     mx_usage_close(&files);
     p->counters = counters_since(r, &before);
@@ -102,34 +99,6 @@ bool mx_run_asks(const struct mx_run *r) {
            !mx_sides_all_fixed(&r->sides);
 }
 
-static const struct mx_neighbours_ops neighbours = {.send = mx_link_send,
-                                                    .more = mx_link_more,
-                                                    .receive = mx_link_receive,
-                                                    .sent = mx_link_sent,
-                                                    .received = mx_link_received,
-                                                    .quit = mx_link_quit};
-
-/* By rank 0's clock. */
-static int agree(void *context, bool due, mx_why *why) {
-    struct mx_run *r = context;
-    int64_t word = due;
-    const bool says = r->ranks.rank == 0;
-    const int here =
-        says ? mx_link_say(r->ranks.link, word, why) : mx_link_heard(r->ranks.link, false, &word, why);
-    return here < 0 ? here : says || here > 0 ? word != 0 : -EAGAIN;
-}
-
-/* A run may end before the sweep that was decided about last: all hear that nothing follows. */
-static int end_agreeing(struct mx_run *r) {
-    enum { NOTHING_FOLLOWS = -1 };
-    int64_t word = NOTHING_FOLLOWS;
-    if (r->ranks.rank == 0) return mx_link_say(r->ranks.link, word, &r->why);
-    int here;
-    do here = mx_link_heard(r->ranks.link, true, &word, &r->why);
-    while (here > 0 && word != NOTHING_FOLLOWS);
-    return here < 0 ? here : 0;
-}
-
 int mx_run_compute(struct mx_run *r) {
     struct mx_report *p = &r->report;
     struct mx_executed done;
@@ -147,8 +116,6 @@ int mx_run_compute(struct mx_run *r) {
                              .seams = r->seams,
                              .budget = r->budget,
                              .accel = r->accel,
-                             .neighbours = mx_is_rank(&r->ranks) ? &neighbours : NULL,
-                             .link = r->ranks.link,
                              .after = mx_run_asks(r) ? &r->after : NULL,
                              .most_ahead = mx_parts_most_ahead(r),
                              .finite = mx_run_finite_state,
@@ -163,7 +130,7 @@ int mx_run_compute(struct mx_run *r) {
                              .progress = mx_run_on_progress,
                              .context = r,
                              .commit = commits ? mx_run_commit : NULL};
-    if (mx_is_rank(&r->ranks) && commits && r->n_buffers == MX_BUFFERS) x.agree = agree;
+    mx_run_take_neighbours(r, commits, &x);
     memcpy(x.taking, r->taking, sizeof x.taking);
     if (r->fuse.checksum || r->fuse.output) x.taking[mx_run_takings(r)] = &r->fuse.taking;
     const int odd = (int)(first_level & 1);
@@ -184,7 +151,7 @@ int mx_run_compute(struct mx_run *r) {
     mx_run_begin_phase(r, "updates", "updates", r->tuned.traffic.updates);
     err = execute(r, &x, &done);
     if (r->finite.ended) err = -EDOM; /* of ranks one may have heard of the end of another before */
-    if (err == 0 && x.agree != NULL) err = end_agreeing(r);
+    if (err == 0) err = mx_run_end_agreeing(r, &x);
     err = mx_run_stop_timeline(r, err);
     take_measurement(r, &done);
     return err;

@@ -29,7 +29,7 @@ int mx_run_finite_state(void *run, int64_t steps, const struct mx_nonfinite *fou
     f->counted = true;
     f->cells = found->cells;
     pthread_mutex_unlock(&r->lock);
-    if (!ends(r, found) || mx_is_rank(&r->ranks)) return 0;
+    if (!ends(r, found) || !mx_run_alone(r)) return 0;
     return mx_fail(why, -EDOM, "cells of step %lld are not finite", (long long)step);
 }
 
@@ -49,10 +49,10 @@ static void join(struct mx_run_odd *all, const struct mx_run_odd *one) {
 
 static int gather(struct mx_run *r, enum mx_channel channel, const struct mx_run_odd *mine,
                   struct mx_run_odd *joint, mx_why *why) {
-    const int ranks = r->ranks.ranks;
+    const int32_t ranks = mx_run_ranks_of(r);
     struct mx_run_odd *all = calloc((size_t)ranks, sizeof *all);
     if (all == NULL) return mx_fail(why, -ENOMEM, "no memory for the ranks");
-    const int err = mx_link_gather(r->ranks.link, channel, mine, sizeof *mine, all, why);
+    const int err = mx_run_gather(r, channel, mine, sizeof *mine, all, why);
     *joint = (struct mx_run_odd){.step = 0};
     for (int i = 0; i < ranks && err == 0; i++) join(joint, &all[i]);
     free(all);
@@ -63,7 +63,7 @@ int mx_run_agree_finite(struct mx_run *r, enum mx_channel channel, int64_t step)
     struct mx_run_finite *f = &r->finite;
     struct mx_run_odd mine, joint;
     mx_why *why = channel == MX_CHANNEL_RUN ? &r->why : NULL;
-    if (!mx_is_rank(&r->ranks) || f->ignored) return 0;
+    if (f->ignored) return 0;
     memset(&mine, 0, sizeof mine);
     pthread_mutex_lock(&r->lock);
     if (f->first.found.cells > 0 && f->first.step <= step) mine = f->first;
@@ -76,13 +76,16 @@ int mx_run_agree_finite(struct mx_run *r, enum mx_channel channel, int64_t step)
     f->initial = joint.step == 0;
     f->ended = true;
     pthread_mutex_unlock(&r->lock);
-    mx_link_meet(r->ranks.link, channel, NULL); /* none of them ends before all know why */
+    /* None of them ends before all know why. */
+    if (channel == MX_CHANNEL_RUN)
+        mx_run_meet(r);
+    else
+        mx_run_meet_to_commit(r);
     return -EDOM;
 }
 
 int mx_run_settle_finite(struct mx_run *r) {
     struct mx_run_odd mine, joint;
-    if (!mx_is_rank(&r->ranks)) return 0;
     const int err = mx_run_agree_finite(r, MX_CHANNEL_RUN, r->report.steps_done);
     if (err < 0 || !r->finite.ignored) return err;
     memset(&mine, 0, sizeof mine);
@@ -117,8 +120,7 @@ int mx_run_check_initial(struct mx_run *r, const struct mx_nonfinite *found) {
     if (r->finite.ignored) return 0;
     memset(&mine, 0, sizeof mine);
     mine.found = *found;
-    const int err =
-        mx_is_rank(&r->ranks) ? gather(r, MX_CHANNEL_RUN, &mine, &joint, &r->why) : (joint = mine, 0);
+    const int err = gather(r, MX_CHANNEL_RUN, &mine, &joint, &r->why);
     return err < 0 || joint.found.cells == 0 ? err : refuse_initial(r, &joint.found);
 }
 
@@ -138,7 +140,7 @@ int mx_run_check_fed(struct mx_run *r, int32_t field, int64_t z, int64_t y0, int
     if (r->finite.ignored) return 0;
     mx_nonfinite_field(&r->o.problem, 0, field, z, y0, y1, rows, pitch, &found);
     if (found.cells == 0) return 0;
-    if (mx_is_rank(&r->ranks)) return remember_initial(r, &found), 0;
+    if (!mx_run_alone(r)) return remember_initial(r, &found), 0;
     return mx_fail(why, refuse_initial(r, &found), "cells of the initial grid are not finite");
 }
 
@@ -180,9 +182,9 @@ void mx_run_say_nonfinite(struct mx_run *r) {
     const struct mx_run_odd *odd = &r->finite.first;
     char found[160], out[256];
     describe(r, &odd->found, found, sizeof found);
-    r->ranks.silent = r->ranks.rank > 0; /* all say the same */
-    r->report.checksum[0] = 0;           /* there is no result */
-    if (mx_is_rank(&r->ranks)) r->report.steps_done = odd->from;
+    mx_run_one_says(r);
+    r->report.checksum[0] = 0; /* there is no result */
+    if (!mx_run_alone(r)) r->report.steps_done = odd->from;
     if (r->finite.initial) {
         mx_fail(
             &r->why, -EDOM,

@@ -188,7 +188,7 @@ static int decide_result(struct mx_run *r) {
     for (int32_t i = 0; i < u->n && u->output; i++)
         if (u->field[i].output != NULL)
             u->output_bytes +=
-                (r->ranks.rank == 0 ? MX_FUSE_HEAD_BYTES : 0) +
+                (mx_run_leads(r) ? MX_FUSE_HEAD_BYTES : 0) +
                 o.rows * (p->nx + (r->o.bare_output ? 0 : h2)) * mx_dtype_bytes(u->field[i].field.dtype);
     return 0;
 }

@@ -52,7 +52,7 @@ int mx_run_begin_note(struct mx_run *r) {
     n->problem = r->o.problem;
     n->layout = r->report.layout;
     n->sides = r->whole.sides;
-    if (mx_is_rank(&r->ranks)) n->rank = r->ranks.rank, n->ranks = r->ranks.ranks;
+    mx_run_number(r, &n->rank, &n->ranks);
     n->started_s = (int64_t)time(NULL);
     n->framed = 0;
     const int numbered = mx_run_agree_number(r, &n->run);
@@ -135,8 +135,7 @@ int mx_run_turn_note(struct mx_run *r) {
     n->problem = r->o.problem;
     if (r->system != NULL) n->problem.system = &n->system;
     n->layout = r->report.layout;
-    n->rank = mx_is_rank(&r->ranks) ? r->ranks.rank : 0;
-    n->ranks = mx_is_rank(&r->ranks) ? r->ranks.ranks : 0;
+    mx_run_number(r, &n->rank, &n->ranks);
     n->cut = r->recut.to;
     n->framed = 0;
     return mx_run_agree_number(r, &n->run);

@@ -50,19 +50,14 @@ int mx_run_work(struct mx_run *r) {
         if (err == 0) err = timed(r, steps[i].phase, steps[i].work);
     }
     if (err == 0 && r->o.verify) err = timed(r, MX_PHASE_VERIFY, mx_run_verify);
-    if (mx_is_rank(&r->ranks) && r->stop && (err == -ECONNRESET || err == -ECANCELED))
-        err = -EINTR; /* all were asked to end, and this one was not the first */
-    err = explain(r, err);
+    err = explain(r, mx_run_why_ended(r, err));
     if (mx_run_is_nonfinite(r, err)) mx_run_say_nonfinite(r);
     if (err == 0) err = mx_run_stopped(r);
     if (err == 0) err = timed(r, MX_PHASE_OUTPUT, mx_run_hand_over_result);
     r->report.phase[MX_PHASE_OUTPUT].write_bytes += r->fuse.written_bytes;
     mx_run_drop_fuse(r);
     if (err == 0) err = timed(r, MX_PHASE_FINISH, mx_parts_finish);
-    /* Nobody removes a store that another run of all ranks would need. */
     mx_parts_report(r);
-    if (err == 0) err = mx_run_collect_reports(r);
-    if (err == 0) err = mx_run_meet(r);
-    r->ranks.well = err == 0;
+    if (err == 0) err = mx_run_end_together(r);
     return err < 0 ? err : timed(r, MX_PHASE_FINISH, mx_run_finish);
 }

@@ -74,22 +74,20 @@ bool mx_run_box_out(const struct mx_run *r, enum mx_dtype dtype, int64_t z, char
     return true;
 }
 
-/* Where ranks go on around a periodic z no rank has the frame there, for it is somebody's interior: whoever
- * has a plane that it copies gives it once more. */
-static bool frame_out(const struct mx_run *r, int64_t z, struct mx_grid_box *box) {
+int64_t mx_run_frame_shift(const struct mx_run *r, int64_t z) {
     const struct mx_problem *p = &r->o.problem;
     const int64_t all = mx_all_planes(p), i = z - p->h + p->first_plane;
-    if (r->o.bare_output || !mx_is_rank(&r->ranks) || !mx_sides_periodic(&r->whole.sides, MX_DIM_Z) ||
-        (i >= p->h && i < all - p->h))
-        return false;
-    box->z0 = i < p->h ? i + all + p->h : i - all + p->h;
-    box->z1 = box->z0 + 1;
-    return true;
+    const bool around = mx_is_cut(p) && mx_sides_periodic(&r->whole.sides, MX_DIM_Z) && !r->o.bare_output;
+    return !around ? 0 : i < p->h ? all : i >= all - p->h ? -all : 0;
 }
 
 int mx_run_give_planes(struct mx_run *r, const struct mx_sink *sink, int64_t z, struct mx_grid_box *box) {
     int err = sink->region(sink->context, box, &r->why);
-    if (err == 0 && frame_out(r, z, box)) err = sink->region(sink->context, box, &r->why);
+    const int64_t shift = mx_run_frame_shift(r, z);
+    if (err == 0 && shift != 0) {
+        box->z0 += shift, box->z1 += shift;
+        err = sink->region(sink->context, box, &r->why);
+    }
     return err > 0 ? -EIO : err;
 }
 

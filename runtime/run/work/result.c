@@ -20,10 +20,6 @@ static int close_sink(struct mx_run *r) {
     return err > 0 ? -EIO : err;
 }
 
-/* Rank 0 gives the files that all have written to their names, when all have. */
-static int meet_before(struct mx_run *r) { return r->ranks.rank == 0 ? mx_run_meet(r) : 0; }
-static int meet_after(struct mx_run *r) { return r->ranks.rank > 0 ? mx_run_meet(r) : 0; }
-
 /* A plane of one array, to the files of its fields, or a program's sink. */
 struct fields_out {
     struct mx_run *run;
@@ -71,7 +67,7 @@ static int hand_over_array(struct mx_run *r, int array) {
 static int hand_over_system(struct mx_run *r) {
     int err = is_written(r) ? writing_failed(r) : hand_over_array(r, 0);
     if (err == 0 && !is_written(r)) err = hand_over_array(r, 1);
-    if (err == 0) err = meet_before(r);
+    if (err == 0) err = mx_run_first_waits(r);
     for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
         struct mx_field_sink *s = &r->field_sink[i];
         if (!s->open) continue;
@@ -79,15 +75,15 @@ static int hand_over_system(struct mx_run *r) {
         err = s->sink.close(s->sink.context, true, &r->why);
     }
     if (err == 0 && r->sink_open) err = close_sink(r);
-    return err < 0 ? err : meet_after(r);
+    return err < 0 ? err : mx_run_others_wait(r);
 }
 
 static int hand_over_grid(struct mx_run *r) {
     int err = is_written(r) ? writing_failed(r)
                             : mx_run_pass_grid(r, "output", r->buffer[r->result], false, hand_over_plane, r);
-    if (err == 0) err = meet_before(r);
+    if (err == 0) err = mx_run_first_waits(r);
     if (err == 0) err = close_sink(r);
-    return err < 0 ? err : meet_after(r);
+    return err < 0 ? err : mx_run_others_wait(r);
 }
 
 /* A result that differs from the plain computation is none. */

@@ -9,17 +9,7 @@
 
 enum { OUTPUT_BYTES = 8 << 20, LEAST_PIECE_BYTES = 64 << 10 };
 
-/* Where ranks go on around a periodic z no rank has the frame there, for it is somebody's interior: whoever
- * has a plane that it copies writes it once more, so many planes further. 0: it has no copy. */
-static int64_t frame_shift(const struct mx_run *r, int64_t z) {
-    const struct mx_problem *p = &r->o.problem;
-    const int64_t all = mx_all_planes(p), i = z - p->h + p->first_plane;
-    const bool around =
-        r->ranks.ranks > 1 && mx_sides_periodic(&r->whole.sides, MX_DIM_Z) && !r->o.bare_output;
-    return !around ? 0 : i < p->h ? all : i >= all - p->h ? -all : 0;
-}
-
-int64_t mx_fuse_places(const struct mx_run *r, int64_t z) { return frame_shift(r, z) != 0 ? 2 : 1; }
+int64_t mx_fuse_places(const struct mx_run *r, int64_t z) { return mx_run_frame_shift(r, z) != 0 ? 2 : 1; }
 
 /* The row of the output that row y of plane z is; -1: it is none. */
 static int64_t row_in_file(const struct mx_run *r, int64_t z, int64_t y) {
@@ -43,7 +33,7 @@ static void put_at(struct mx_run *r, int64_t number, const char *row) {
 }
 
 void mx_fuse_put_row(struct mx_run *r, int64_t z, int64_t y, const char *row) {
-    const int64_t number = row_in_file(r, z, y), shift = frame_shift(r, z);
+    const int64_t number = row_in_file(r, z, y), shift = mx_run_frame_shift(r, z);
     if (number < 0) return;
     put_at(r, number, row);
     if (shift != 0) put_at(r, number + shift * (r->o.problem.ny + 2 * r->o.problem.h), row);
@@ -109,10 +99,10 @@ int mx_fuse_open_writers(struct mx_run *r) {
     for (int32_t i = 0; i < u->n && err == 0; i++) {
         struct mx_fuse_field *f = &u->field[i];
         if (f->output == NULL) continue;
-        const bool alone = u->in_order && !f->output->direct && !mx_is_rank(&r->ranks);
+        const bool alone = u->in_order && !f->output->direct && mx_run_alone(r);
         err = mx_writer_open(f->output->fd, alone, (uint64_t)mx_max(units, 1) * LEAST_PIECE_BYTES, r->budget,
                              &r->why, &f->writer);
-        if (err == 0 && r->ranks.rank == 0) err = put_head(r, f);
+        if (err == 0 && mx_run_leads(r)) err = put_head(r, f);
     }
     return err;
 }

@@ -50,9 +50,8 @@ int mx_run_start_timeline(struct mx_run *r) {
                                     .files = r->file,
                                     .n_files = MX_MAX_FIXED,
                                     .place = r->backend->anonymous ? "" : p->device.place,
-                                    .n_buffers = r->n_buffers,
-                                    .rank = r->ranks.rank,
-                                    .ranks = mx_is_rank(&r->ranks) ? r->ranks.ranks : 0};
+                                    .n_buffers = r->n_buffers};
+    mx_run_number(r, &t.rank, &t.ranks);
     for (int32_t i = 0; i < r->n_buffers; i++) {
         t.names[i] = mx_note_buffers[i];
         t.buffer_bytes[i] = (uint64_t)p->layout.buffer_bytes;

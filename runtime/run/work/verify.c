@@ -62,54 +62,36 @@ static int check_whole(struct mx_run *r, uint64_t left) {
     return mx_verify_fits(&v, &r->why);
 }
 
-static int check_whole_together(struct mx_run *r, uint64_t left) {
-    int found = r->ranks.rank == 0 ? check_whole(r, left) : 0;
-    const mx_why reason = r->why;
-    int err = mx_link_share(r->ranks.link, MX_CHANNEL_RUN, 0, &found, sizeof found, &r->why);
-    if (err < 0 || found == 0) return err;
-    r->ranks.silent = r->ranks.rank > 0;
-    r->why = reason;
-    return found;
-}
-
 /* Planes of one array in their order, from the ranks that have them, to rank 0. */
 struct gathering {
     struct mx_run *r;
     struct mx_plane_stream *own;
-    int64_t next; /* plane of this rank */
 };
-
-static int rank_of_plane(const struct mx_run *r, int64_t z) {
-    int k = 0;
-    while (k + 1 < r->ranks.ranks && z - r->whole.h >= r->ranks.first[k + 1]) k++;
-    return k;
-}
 
 static int gather_plane(void *context, int64_t z, char *plane) {
     struct gathering *g = context;
     struct mx_run *r = g->r;
     const size_t bytes = (size_t)r->report.layout.plane_pitch_bytes;
-    const int rank = rank_of_plane(r, z);
     char *from;
-    if (rank > 0) return mx_link_hand(r->ranks.link, rank, plane, bytes, &r->why);
-    int err = mx_plane_stream_next(g->own, &from);
+    int err = mx_run_hand_plane(r, z - r->whole.h, plane, bytes);
+    if (err != 0) return err < 0 ? err : 0;
+    err = mx_plane_stream_next(g->own, &from);
     if (err != 1) return err < 0 ? err : -EIO;
     memcpy(plane, from, bytes);
     return 0;
 }
 
 static int hand_plane(void *context, int64_t z, char *plane) {
-    struct gathering *g = context;
-    struct mx_run *r = g->r;
-    if (rank_of_plane(r, z + r->o.problem.first_plane) != r->ranks.rank) return 0;
-    return mx_link_hand(r->ranks.link, r->ranks.rank, plane, (size_t)r->report.layout.plane_pitch_bytes,
-                        &r->why);
+    struct mx_run *r = context;
+    const int err = mx_run_hand_plane(r, z - r->whole.h + r->o.problem.first_plane, plane,
+                                      (size_t)r->report.layout.plane_pitch_bytes);
+    return err < 0 ? err : 0;
 }
 
 static int gather_array(struct mx_run *r, mx_buffer *from, mx_buffer *to, const struct mx_layout *whole) {
     struct gathering g = {.r = r};
-    if (r->ranks.rank > 0)
-        return mx_run_pass_layout(r, "verify", from, &r->report.layout, false, hand_plane, &g);
+    if (!mx_run_leads(r))
+        return mx_run_pass_layout(r, "verify", from, &r->report.layout, false, hand_plane, r);
     int err = mx_plane_stream_open(from, &r->report.layout, r->budget, false, &r->why, &g.own);
     if (err == 0) err = mx_run_pass_layout(r, "verify", to, whole, true, gather_plane, &g);
     return mx_plane_stream_close(g.own, err);
@@ -184,7 +166,7 @@ static int compute_whole(struct mx_run *r, const struct whole *w) {
 }
 
 static int verify_together(struct mx_run *r) {
-    const bool first = r->ranks.rank == 0;
+    const bool first = mx_run_leads(r);
     struct whole w = {.device = NULL};
     const uint64_t begin = mx_clock_ns();
     int err = first ? open_whole(r, &w) : 0, found = 0;
@@ -193,11 +175,11 @@ static int verify_together(struct mx_run *r) {
     if (err == 0 && first) found = compute_whole(r, &w);
     if (found < 0) err = found;
     close_whole(&w);
-    if (err == 0) err = mx_link_share(r->ranks.link, MX_CHANNEL_RUN, 0, &found, sizeof found, &r->why);
+    if (err == 0) err = mx_run_share_bytes(r, &found, sizeof found);
     r->report.verify_seconds = mx_seconds_since(begin);
     if (err < 0) return err;
     r->report.verified = found == 0;
-    r->ranks.silent = found != 0 && !first;
+    if (found != 0) mx_run_one_says(r);
     return 0;
 }
 
@@ -208,8 +190,7 @@ int mx_run_check_verify(struct mx_run *r, uint64_t left) {
     struct mx_problem least = r->o.problem;
     const struct mx_after after = {.sides = r->sides};
     if (!r->o.verify) return 0;
-    if (mx_is_rank(&r->ranks)) return check_whole_together(r, left);
-    if (r->ranks.ranks > 1) return check_whole(r, left);
+    if (mx_is_cut(&r->o.problem)) return mx_run_first_finds(r, check_whole, left);
     if (mx_parts_may_end_early(r) && least.nt > least.due[0] && least.due[0] > 0) least.nt = least.due[0];
     const struct mx_verification v = {.problem = &least,
                                       .layout = &r->report.layout,
@@ -220,7 +201,7 @@ int mx_run_check_verify(struct mx_run *r, uint64_t left) {
 }
 
 int mx_run_verify(struct mx_run *r) {
-    if (mx_is_rank(&r->ranks)) return verify_together(r);
+    if (mx_is_cut(&r->o.problem)) return verify_together(r);
     const int32_t other = r->result == 0 ? 1 : 0;
     struct mx_fields_fill fill[2] = {mx_run_fill(r, 0, 0, &r->report.layout),
                                      mx_run_fill(r, 1, 0, &r->report.layout)};

@@ -85,6 +85,9 @@ int mx_run_pass_grid(struct mx_run *r, const char *label, mx_buffer *buffer, boo
 /* A plane that a sink is to get: *box is it, or false where it gets none of it, since it wants no frame. */
 bool mx_run_box_out(const struct mx_run *r, enum mx_dtype dtype, int64_t z, char *plane,
                     struct mx_grid_box *box);
+/* Where ranks go on around a periodic z no rank has the frame there, for it is somebody's interior: whoever
+ * has a plane that it copies gives it once more, so many planes further. 0: plane z has no copy. */
+int64_t mx_run_frame_shift(const struct mx_run *r, int64_t z);
 int mx_run_give_planes(struct mx_run *r, const struct mx_sink *sink, int64_t z, struct mx_grid_box *box);
 /* A pass over all planes of a Buffer with progress in bytes: `use` is called for each of them, and fills it
  * (write), or reads it. */
