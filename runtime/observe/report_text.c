@@ -44,6 +44,19 @@ static void print_commits(const struct mx_report *r, FILE *to) {
                 r->seconds_a_sweep);
 }
 
+static void print_accel(const struct mx_report_accel *a, FILE *to) {
+    if (a->name[0] == 0) return;
+    fprintf(to, "accel      %s: %s; %s of its memory, staged by %s of DRAM\n", a->name, a->device,
+            mx_size((uint64_t)a->used_bytes).text, mx_size((uint64_t)a->staging_bytes).text);
+    if (a->sharers > 1) fprintf(to, "shared     by %d ranks, each with its part of the memory\n", a->sharers);
+    fprintf(to,
+            "model      kernel %.3g Gupdates/s (%s) %.3g s, bus %.3g and %.3g GB/s (%s) %.3g s, flash "
+            "%.3g s: %s "
+            "decides\n",
+            a->updates_per_s * 1e-9, a->kernel_source, a->kernel_s, a->put_bytes_per_s * 1e-9,
+            a->get_bytes_per_s * 1e-9, a->bus_source, a->bus_s, a->flash_s, mx_report_slowest(a));
+}
+
 void mx_report_print_plan(const struct mx_report *r, FILE *to) {
     const struct mx_problem *p = &r->problem;
     const struct mx_plan *q = &r->plan;
@@ -71,20 +84,7 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
                 r->file[i].inside[0] != 0 ? ":" : "", r->file[i].inside,
                 r->file[i].in_place ? "read in place" : "copied",
                 r->file[i].page_cache ? " through the page cache" : "");
-    if (r->accel.name[0] != 0)
-        fprintf(to, "accel      %s: %s; %s of its memory, staged by %s of DRAM\n", r->accel.name,
-                r->accel.device, mx_size((uint64_t)r->accel.used_bytes).text,
-                mx_size((uint64_t)r->accel.staging_bytes).text);
-    if (r->accel.name[0] != 0 && r->accel.sharers > 1)
-        fprintf(to, "shared     by %d ranks, each with its part of the memory\n", r->accel.sharers);
-    if (r->accel.name[0] != 0)
-        fprintf(to,
-                "model      kernel %.3g Gupdates/s (%s) %.3g s, bus %.3g and %.3g GB/s (%s) %.3g s, flash "
-                "%.3g s: %s "
-                "decides\n",
-                r->accel.updates_per_s * 1e-9, r->accel.kernel_source, r->accel.kernel_s,
-                r->accel.put_bytes_per_s * 1e-9, r->accel.get_bytes_per_s * 1e-9, r->accel.bus_source,
-                r->accel.bus_s, r->accel.flash_s, mx_report_slowest(&r->accel));
+    print_accel(&r->accel, to);
     if (r->side_file_bytes > 0)
         fprintf(to, "side file  %s for the faces between the strips\n",
                 mx_size((uint64_t)r->side_file_bytes).text);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sources: imports of Python make no circle, no file of Python or C has more than 500 lines, and a run by itself is a group of one."""
+"""The sources: imports of Python make no circle, files and functions are short, and a run by itself is a group of one."""
 import ast
 import pathlib
 import re
@@ -7,7 +7,7 @@ import re
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MOST_LINES = 500
+MOST_LINES, MOST_LINES_OF_A_FUNCTION = 500, 60
 # Longer files, and why each of them is one file.
 LONGER = {"python/memext/translate.py": "one interpreter of Python's syntax tree, a short method for each node; no part of it is used without the rest",
           "runtime/accel/cuda.c": "the vendor's interface, called in one place", "runtime/accel/opencl.c": "the same of another one",
@@ -75,6 +75,22 @@ def test_files_can_be_read_at_once():
     lengths = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in files}
     longer = {name: lines for name, lines in lengths.items() if lines > MOST_LINES}
     assert len(lengths) > 50 and longer.keys() == LONGER.keys(), longer
+
+
+def functions_in(path):
+    """(name, lines) of each function of a file of C, laid out by clang-format, or of Python."""
+    if path.suffix == ".py":
+        return [(n.name, n.end_lineno - n.lineno + 1) for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef)]
+    found = re.finditer(r"^[a-z][^;={}#]*?(\w+)\([^;{}]*\) \{$.*?^\}$", path.read_text(), re.MULTILINE | re.DOTALL)
+    return [(f[1], f[0].count("\n") + 1) for f in found]
+
+
+def test_functions_can_be_read_at_once():
+    files = [p for folder in ("runtime", "backends") for p in (ROOT / folder).rglob("*.[ch]") if p.name not in ("cell.h", "cell_device.h")]
+    files += [p for folder in ("python/memext", "analysis") for p in (ROOT / folder).rglob("*.py")]
+    lengths = {(str(p.relative_to(ROOT)), name): lines for p in files for name, lines in functions_in(p)}
+    assert len(lengths) > 3000 and lengths["runtime/run/work/compute.c", "mx_run_compute"] > 30, "the functions were not found"
+    assert not [(*where, lines) for where, lines in lengths.items() if lines > MOST_LINES_OF_A_FUNCTION]
 
 
 def test_what_a_rank_is_stands_in_one_room():
