@@ -9,7 +9,7 @@ import json
 import pathlib
 import struct
 import zlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,8 +67,12 @@ def array_html(array: Array) -> str:
     return table_html(rows) + slices_html(array)
 
 
+def when(step: int, seconds: float | None) -> str:
+    return f"{step}" if seconds is None else f"{step} ({seconds:.6g} s)"
+
+
 def store_html(store: Store) -> str:
-    rows = [("store", f"{store.path}, {store.state}"), ("step", str(store.step)), ("fields", ", ".join(store.fields))]
+    rows = [("store", f"{store.path}, {store.state}"), ("step", when(store.step, store.time)), ("fields", ", ".join(store.fields))]
     text = table_html(rows)
     return text + (slices_html(store[store.fields[0]]) if store.fields and not store.info["in_use"] else "")
 
@@ -96,28 +100,39 @@ def _pyplot() -> Any:
     return pyplot
 
 
-def newest_snapshots(path: Any, field: str | None = None) -> list[Array] | None:
-    """The arrays of the last step that a run has written there, while it goes on too; None where it is no directory of snapshots."""
+class Snapshot(NamedTuple):
+    """Of a run, after so many steps; time: in seconds, None where the run does not know how long a step is."""
+
+    step: int
+    time: float | None
+    arrays: list[Array]
+
+
+def newest_snapshot(path: Any, field: str | None = None) -> Snapshot | None:
+    """The last one that a run has written there, while it goes on too; None where it is no directory of snapshots."""
     folder = pathlib.Path(path)
-    note = folder / "memext.snapshots"
-    if not note.is_file():
+    if not (folder / "memext.snapshots").is_file():
         return None
-    fields = json.loads(note.read_text())["fields"]
+    note = json.loads((folder / "memext.snapshots").read_text())
+    fields = note["fields"]
     if field is not None and field not in fields:
         raise MemextError(f"{folder} has snapshots of {', '.join(fields)}, not of {field}", errno.EINVAL)
     steps = [{int(p.stem.rpartition("-")[2]) for p in folder.glob(f"{n}-*.npy")} for n in fields]
     whole = set.intersection(*steps)
     if not whole:
         raise MemextError(f"{folder} holds no snapshot yet", errno.ENOENT)
-    return [open_any(folder / f"{n}-{max(whole):06d}.npy") for n in fields if field in (None, n)]
+    step, each = max(whole), note.get("simulated_s")
+    time = step * note["time_step_s"] if "time_step_s" in note else each[step // note["every"] - 1] if each else None
+    return Snapshot(step, time, [open_any(folder / f"{n}-{step:06d}.npy") for n in fields if field in (None, n)])
 
 
 def view(what: Any, path: Any, dataset: str | None = None, most: int = 512) -> pathlib.Path:
     """Writes a PNG with three orthogonal slices and a histogram of each field of a store, of the newest snapshots in a directory (option snapshot),
     or of an array or a file of one. The histogram is of the cells of some planes, where the array is large."""
     pyplot = _pyplot()
-    arrays = None if hasattr(what, "shape") or isinstance(what, Store) else newest_snapshots(what, dataset)
-    if arrays is None:
+    snapshot = None if hasattr(what, "shape") or isinstance(what, Store) else newest_snapshot(what, dataset)
+    arrays = snapshot.arrays if snapshot is not None else []
+    if snapshot is None:
         if not isinstance(what, (Array, Store)):
             what = as_array(what, "array") if hasattr(what, "shape") else open_any(what, dataset)
         arrays = [what[n] for n in ([dataset] if dataset else what.fields)] if isinstance(what, Store) else [what]
@@ -127,6 +142,9 @@ def view(what: Any, path: Any, dataset: str | None = None, most: int = 512) -> p
         if array.dtype.kind not in "biuf" or array.size == 0:
             raise MemextError(f"{array.name} has {array.shape} cells of {array.dtype}: some real numbers are needed for a picture", errno.EINVAL)
     figure, axes = pyplot.subplots(len(arrays), 4, figsize=(16, 4 * len(arrays)), squeeze=False, constrained_layout=True)
+    of = snapshot or (what if isinstance(what, Store) else None)
+    if of is not None:
+        figure.suptitle(f"step {when(of.step, of.time)}")
     for row, array in zip(axes, arrays):
         pictures = [_numbers(p) for p in array.slices(most)]
         low, high = _limits(pictures)

@@ -15,6 +15,7 @@ OWN = {
 
 # {keyword: (its value, what it says)}
 OPTIONS = {
+    "time_step": ("SECONDS|PARAM|none", "Says how long a step is, so that reports have seconds besides steps. Default: the kernel's parameter dt, if it has one."),
     "stencil": ("S", "The built-in stencil to compute. Default: star7."),
     "coef": ("C,F,E,K", "Weights of the centre and of face, edge and corner neighbours. Default: the stencil's own, which memext info prints."),
     "dtype": ("T", "Type of a cell: 64-bit or 32-bit floating point. Default: f64."),

@@ -12,7 +12,7 @@ from .errors import MemextError
 from .formats import WRITTEN, as_array
 from .formats import open as open_any
 from .replacing import check_free, name_beside, remove, replace, sync, writing
-from .saving import xdmf
+from .saving import time_of, xdmf
 
 
 def pyramid(what: Any, path: Any, levels: int = 3, *, frame: bool = False, overwrite: bool = False) -> dict[str, list[Array]]:
@@ -43,7 +43,7 @@ def pyramid(what: Any, path: Any, levels: int = 3, *, frame: bool = False, overw
         check_free(file, overwrite, next(iter(whole.values())).path)
         if file.is_dir() and not file.is_symlink() and (format_.is_own_folder is None or not format_.is_own_folder(file)):
             raise MemextError(f"{file} is a directory: name another file", errno.EISDIR)
-    beside, step = name_beside(path), what.step if isinstance(what, Store) else 0
+    beside, time = name_beside(path), time_of(what) if isinstance(what, Store) else 0
     try:
         with writing(path, whole.values()):
             format_.pyramid(beside, whole, levels)
@@ -52,7 +52,7 @@ def pyramid(what: Any, path: Any, levels: int = 3, *, frame: bool = False, overw
         for k, (file, shape) in enumerate(zip(drawn, shapes(next(iter(whole.values())), levels)), 1):
             drawn_beside = name_beside(file)
             fields = {n: (f"{n}/{2**k}x", shape, coarse_type(a)) for n, a in whole.items()}
-            xdmf(drawn_beside, path.name, f"{2**k}x", 2**k, (2**k - 1) / 2, step, fields)
+            xdmf(drawn_beside, path.name, f"{2**k}x", 2**k, (2**k - 1) / 2, time, fields)
             replace(drawn_beside, file, overwrite)
     finally:
         remove(beside)

@@ -107,6 +107,15 @@ class Run:
         """Of the arrays, frame included."""
         return tuple(n + 2 * self.radius for n in self.shape)  # type: ignore[return-value]
 
+    @property
+    def time(self) -> float | None:
+        """Seconds after `step` steps; None where it is not known how long a step is (option time_step, or a parameter dt of the kernel)."""
+        for report in reversed(self.reports):
+            if report.get("steps_done") == self.step:
+                return report["simulated_s"]
+        info = self._look()
+        return info["simulated_s"] if info is not None and info["step"] == self.step else None
+
     # ---- places
 
     @property

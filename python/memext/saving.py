@@ -71,7 +71,7 @@ def link(store: Any, path: Any, frame: bool = False, overwrite: bool = False) ->
     try:
         with writing(path, []):
             shapes = _link(h5py, store, beside, frame)
-        xdmf(drawn_beside, path.name, "memext", 1, 0, store.step, {name: (name, *shape) for name, shape in shapes.items()})
+        xdmf(drawn_beside, path.name, "memext", 1, 0, time_of(store), {name: (name, *shape) for name, shape in shapes.items()})
         replace(beside, path, overwrite)
         replace(drawn_beside, drawn, overwrite)
     finally:
@@ -101,12 +101,19 @@ def _link(h5py: Any, store: Store, path: pathlib.Path, frame: bool) -> dict[str,
             plist.set_virtual(virtual, b".", f"/raw/{name}".encode(), source)
             h5py.h5d.create(file.id, name.encode(), kind, virtual, plist)
             file[name].attrs["step"] = store.step
+            if store.time is not None:
+                file[name].attrs["time"] = store.time
             shapes[name] = (part.shape, whole.dtype)
     return shapes
 
 
-def xdmf(path: pathlib.Path, cells: str, name: str, spacing: float, origin: float, step: int, fields: dict[str, Any]) -> None:
-    """Cells of the HDF5 file `cells` as points of a uniform grid at a time, the step; fields: {field: (dataset, shape, dtype)}."""
+def time_of(store: Store) -> float:
+    """As viewers are to show it: seconds, or where a run knows none the step."""
+    return store.step if store.time is None else store.time
+
+
+def xdmf(path: pathlib.Path, cells: str, name: str, spacing: float, origin: float, time: float, fields: dict[str, Any]) -> None:
+    """Cells of the HDF5 file `cells` as points of a uniform grid at a time; fields: {field: (dataset, shape, dtype)}."""
     from xml.sax.saxutils import escape
     cells = escape(cells)
     _, (nz, ny, nx), _ = next(iter(fields.values()))
@@ -118,7 +125,7 @@ def xdmf(path: pathlib.Path, cells: str, name: str, spacing: float, origin: floa
         for field, (dataset, shape, dtype) in fields.items())
     path.write_text(
         f'<?xml version="1.0"?>\n<Xdmf Version="2.0">\n  <Domain>\n    <Grid Name="{name}" GridType="Uniform">\n'
-        f'      <Time Value="{step}"/>\n'
+        f'      <Time Value="{time!r}"/>\n'
         f'      <Topology TopologyType="3DCORECTMesh" Dimensions="{nz} {ny} {nx}"/>\n'
         '      <Geometry GeometryType="ORIGIN_DXDYDZ">\n'
         f'        <DataItem Format="XML" Dimensions="3">{origin:g} {origin:g} {origin:g}</DataItem>\n'

@@ -36,6 +36,7 @@ struct mx_options {
     bool bare_output;                        /* --output-frame none */
     struct mx_words point_sources;           /* --source */
     const char *sources, *probes, *probes_out;
+    const char *time_step;  /* --time-step: seconds, a parameter's name, "none"; NULL = not given */
     const char *nonfinite;  /* --nonfinite: end or ignore; NULL = not given */
     int64_t check;          /* --check; 0 = not given */
     struct mx_words untils; /* --until */

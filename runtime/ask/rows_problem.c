@@ -23,6 +23,13 @@ const struct mx_option mx_rows_problem[] = {
     {"steps", 't', MX_GROUP_KERNEL, MX_CMD_KERNEL, MX_CMD_KERNEL, 1, .take = mx_ask_counts, FIELD(problem.nt),
      LIMITS(0, MX_MOST_STEPS), .argument = "NT", .unit = "steps", .initial = "7",
      .summary = "Number of time steps that the kernel is meant for."},
+    {"time-step", 0, MX_GROUP_PROBLEM, BOTH, 0, 1, .take = mx_ask_text, FIELD(time_step),
+     .argument = "SECONDS|PARAM|none", .initial = "the kernel's parameter dt, if it has one",
+     .summary = "Says how long a step is, so that reports have seconds besides steps.",
+     .more = "The argument is a number or a quotient such as 1/8, or the name of a parameter of the kernel. "
+             "With a "
+             "parameter over time each step has its own length. `none` leaves seconds out.\n"
+             "No bit of the result depends on it. The store remembers what was given."},
     {"stencil", 0, MX_GROUP_PROBLEM, BOTH, FIRST, 1, .take = mx_ask_stencil, .argument = "S",
      .value_at = mx_value_stencil, .initial = "star7", .summary = "The built-in stencil to compute.",
      .more =

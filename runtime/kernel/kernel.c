@@ -235,19 +235,6 @@ static int load_in_child(void *context, struct mx_isolated *report) {
 
 /* ---- parameters */
 
-/* "0.125", "1/8" */
-static bool read_number(const char *text, double *out) {
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text) return false;
-    if (*end == '/') {
-        const char *below = end + 1;
-        value /= strtod(below, &end);
-        if (end == below) return false;
-    }
-    return *out = value, *end == 0 && isfinite(value);
-}
-
 static bool ends_with(const char *text, const char *end) {
     const size_t n = strlen(text), m = strlen(end);
     return n > m && strcmp(text + n - m, end) == 0;
@@ -297,7 +284,7 @@ static int take_param(struct mx_system *s, const char *word, bool *taken, mx_why
                            s->param_name[i], word);
         taken[i] = true;
         if (ends_with(equals + 1, ".npy")) return take_series(s, i, equals + 1, why);
-        if (!read_number(equals + 1, &value))
+        if (!mx_read_number(equals + 1, &value))
             return mx_fail(
                 why, -EINVAL,
                 "the parameter '%.100s': '%.100s' is no finite number, no quotient of two such as 1/8, and "

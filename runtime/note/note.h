@@ -57,6 +57,9 @@ struct mx_note {
     struct mx_plan plan;     /* of the last run on this store; a resumed run may choose another one */
     struct mx_layout layout; /* of the Buffers, as they lie in this store: fixed once they are made */
     int64_t time;            /* steps that Buffer number `buffer` holds */
+    char time_step[MX_FIELD_NAME]; /* --time-step as it was given; "" = it was not */
+    bool timed;                    /* the seconds of these steps are known, */
+    double simulated_s;            /* and so many */
     int32_t buffer, n_buffers;
     /* No Buffer holds a state: step 0 is what the run begins with, the first sweep reads it there. sample: of
      * each field's file (fields.h), 0 = it has none. */

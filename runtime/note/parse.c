@@ -393,6 +393,13 @@ static bool parse_nonfinite(struct mx_note_reader *r, const json_t *o) {
     return o != NULL;
 }
 
+static void parse_seconds(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {
+    if (json_object_get(o, "time_step") != NULL)
+        mx_note_word(r, o, "time_step", n->time_step, sizeof n->time_step);
+    n->timed = json_object_get(o, "simulated_s") != NULL;
+    if (n->timed) n->simulated_s = real(r, json_object_get(o, "simulated_s"));
+}
+
 static void parse_rest(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {
     char line[MX_PLAN_LINE_BYTES];
     const json_t *system = json_object_get(o, "system");
@@ -404,6 +411,7 @@ static void parse_rest(struct mx_note_reader *r, const json_t *o, struct mx_note
     n->n_buffers = (int32_t)mx_note_whole(r, o, "buffers", 1, MX_NOTE_MOST_BUFFERS);
     n->buffer = (int32_t)mx_note_whole(r, o, "buffer", 0, n->n_buffers - 1);
     parse_pending(r, o, n);
+    parse_seconds(r, o, n);
     if (json_object_get(o, "ranks") != NULL) parse_ranks(r, json_object_get(o, "ranks"), n);
     n->run = parse_identity(r, o, "run");
     if (json_object_get(o, "cut") != NULL) n->cut = (int32_t)mx_note_whole(r, o, "cut", 1, 1 << 24);

@@ -228,6 +228,8 @@ static json_t *print_all(const struct mx_note *n, int32_t kept) {
     mx_json_put(o, "layout", print_layout(&n->layout, mx_fixed_count(&n->problem)));
     mx_json_put_whole(o, "step", n->time);
     mx_json_put_whole(o, "buffer", n->buffer);
+    if (n->time_step[0] != 0) mx_json_put(o, "time_step", json_string(n->time_step));
+    if (n->timed) mx_json_put(o, "simulated_s", json_real(n->simulated_s));
     if (n->ranks > 0) mx_json_put(o, "ranks", print_ranks(n));
     put_identity(o, "run", n->run);
     if (n->cut > 0) mx_json_put_whole(o, "cut", n->cut);

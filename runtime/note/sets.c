@@ -329,7 +329,7 @@ static int look_at(const struct mx_sight *s, const struct mx_seen *first, int32_
     if (!t->have_note || (n->run != 0 && n->run != first->run) || n->cut != first->cut)
         return mx_fail(why, -EBUSY, "%.300s was changed by another memext a moment ago: start again",
                        t->facts.place);
-    if (n->time != step) n->met = (struct mx_met){.step = 0}, n->checksum[0] = 0;
+    if (n->time != step) n->met = (struct mx_met){.step = 0}, n->checksum[0] = 0, n->timed = false;
     n->time = step;
     n->pending = mx_set_is_pending(s, first);
     return 0;

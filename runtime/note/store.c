@@ -146,6 +146,7 @@ static void put_note(json_t *o, const struct mx_note *n) {
     mx_json_put(o, "plan", mx_json_plan(&n->plan));
     mx_json_put(o, "plan_line", json_string(mx_plan_print(&n->plan, line, sizeof line)));
     mx_json_put(o, "step", json_integer(n->time));
+    mx_json_put(o, "simulated_s", n->timed ? mx_json_number(n->simulated_s) : json_null());
     mx_json_put(o, "complete", json_boolean(mx_note_complete(n)));
     mx_json_put(o, "met", n->met.until[0] != 0 ? json_string(n->met.until) : json_null());
     mx_json_put(o, "buffer", n->pending ? json_null() : json_string(mx_note_buffers[n->buffer]));
@@ -191,6 +192,7 @@ json_t *mx_stored_json(const struct mx_stored *s) {
     mx_json_put(o, "generation", whole(s->facts.generation));
     mx_json_put(o, "extents", json_extents(&s->facts));
     mx_json_put(o, "step", json_integer(-1));
+    mx_json_put(o, "simulated_s", json_null());
     mx_json_put(o, "complete", json_false());
     mx_json_put(o, "why", json_string(s->why.text));
     if (s->have_note) put_note(o, &s->note);
@@ -312,13 +314,15 @@ void mx_note_show(const struct mx_note *n, FILE *to) {
     print_problem(n, to);
     if (n->frame[0] != 0) fprintf(to, "frame      made: %s\n", n->frame);
     const struct mx_size_text size = mx_size((uint64_t)n->layout.buffer_bytes);
+    char at[32] = "";
+    if (n->timed) snprintf(at, sizeof at, ", %.6g s", n->simulated_s);
     if (n->pending)
         fprintf(to, "step       0 of %lld, still in what the run began with; Buffers of %s\n",
                 (long long)p->nt, size.text);
     else
-        fprintf(to, "step       %lld of %lld (%s), in Buffer \"%s\" of %s\n", (long long)n->time,
-                (long long)p->nt, mx_note_complete(n) ? "complete" : "incomplete", mx_note_buffers[n->buffer],
-                size.text);
+        fprintf(to, "step       %lld of %lld (%s)%s, in Buffer \"%s\" of %s\n", (long long)n->time,
+                (long long)p->nt, mx_note_complete(n) ? "complete" : "incomplete", at,
+                mx_note_buffers[n->buffer], size.text);
     fprintf(to, "when       begun %s, committed %s, on %s with %s\n", when(n->started_s, begun, sizeof begun),
             when(n->committed_s, committed, sizeof committed), n->host, n->backend);
     if (n->snapshots.every > 0)

@@ -8,6 +8,7 @@
 #include "machine/machine.h"
 #include "observe/usage.h"
 #include "system/norms.h"
+#include "system/simulated.h"
 #include "system/system.h"
 
 #include <jansson.h>
@@ -112,6 +113,7 @@ struct mx_report {
     int32_t n_until;
     char until[MX_UNTILS_MOST][MX_UNTIL_TEXT];
     struct mx_met met;
+    struct mx_simulated simulated;          /* seconds of the steps */
     const struct mx_norms_history *history; /* NULL = none */
     struct mx_report_snapshots snapshots;
     int64_t fault_calls; /* tests: system calls that --fault counted; 0 = none */

@@ -241,6 +241,9 @@ static void put_prediction(json_t *o, const struct mx_report *r) {
     mx_json_put(o, "predicted_init_bytes", whole(r->predicted_init_bytes));
     mx_json_put(o, "predicted_updates", whole(r->predicted_updates));
     mx_json_put(o, "predicted_seconds", json_real(r->predicted_seconds));
+    mx_json_put(o, "time_step_s",
+                r->simulated.each != NULL ? json_null() : mx_json_number(mx_simulated_s(&r->simulated, 1)));
+    mx_json_put(o, "predicted_simulated_s", mx_json_number(mx_simulated_s(&r->simulated, r->problem.nt)));
     mx_json_put(o, "predicted_time", json_predicted_time(&r->predicted_time));
     mx_json_put(o, "side_file_bytes", whole(r->side_file_bytes));
     mx_json_put(o, "fused", json_fused(&r->fused));
@@ -262,6 +265,7 @@ void mx_report_put_measured(json_t *o, const struct mx_report *r) {
     mx_json_put(o, "updates_per_second", json_real(mx_report_rate(r)));
     mx_json_put(o, "updates", whole(r->updates));
     mx_json_put(o, "steps_done", whole(r->steps_done));
+    mx_json_put(o, "simulated_s", mx_json_number(mx_simulated_s(&r->simulated, r->steps_done)));
     mx_json_put(o, "resumed_from", whole(r->resumed_from));
     mx_json_put(o, "read_bytes", whole((int64_t)r->counters.read_bytes));
     mx_json_put(o, "write_bytes", whole((int64_t)r->counters.write_bytes));
@@ -284,9 +288,11 @@ static void put_measurement(json_t *o, const struct mx_report *r) {
 }
 
 /* Of a kernel's reductions those that a result has. */
-static json_t *json_check(const struct mx_norms_result *r, const struct mx_system *s) {
+static json_t *json_check(const struct mx_report *of, const struct mx_norms_result *r) {
+    const struct mx_system *s = of->problem.system;
     json_t *o = json_object(), *all = json_object();
     mx_json_put(o, "step", whole(r->step));
+    mx_json_put(o, "simulated_s", mx_json_number(mx_simulated_s(&of->simulated, r->step)));
     mx_json_put(o, "max_change", mx_json_number(r->max_change));
     mx_json_put(o, "rms_change", mx_json_number(r->rms_change));
     for (int32_t i = 0; s != NULL && i < r->n_reduce && i < s->n_reduce; i++) {
@@ -304,11 +310,12 @@ static void put_checks(json_t *o, const struct mx_report *r) {
     json_t *until = json_array(), *norms = json_array(), *met = json_null();
     for (int32_t i = 0; i < r->n_until; i++) json_array_append_new(until, json_string(r->until[i]));
     for (int32_t i = 0; r->history != NULL && i < r->history->n; i++)
-        json_array_append_new(norms, json_check(&r->history->kept[i].result, r->problem.system));
+        json_array_append_new(norms, json_check(r, &r->history->kept[i].result));
     if (r->met.until[0] != 0) {
         met = json_object();
         mx_json_put(met, "until", json_string(r->met.until));
         mx_json_put(met, "step", whole(r->met.step));
+        mx_json_put(met, "simulated_s", mx_json_number(mx_simulated_s(&r->simulated, r->met.step)));
         mx_json_put(met, "value", mx_json_number(r->met.value));
     }
     mx_json_put(o, "check_every", whole(r->check));

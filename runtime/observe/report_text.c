@@ -64,6 +64,9 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
             (long long)p->ny, (long long)p->nz, (long long)p->nt,
             p->system != NULL ? p->system->name : p->stencil, mx_dtype_name(p->dtype), r->buffers,
             mx_size((uint64_t)r->layout.buffer_bytes).text);
+    if (r->simulated.known)
+        fprintf(to, "simulated  %.6g s, %ssteps of %.6g s\n", mx_simulated_s(&r->simulated, p->nt),
+                r->simulated.each != NULL ? "with a length for each step; first " : "", r->simulated.step_s);
     if (r->calls != NULL && r->calls[0] != 0)
         fprintf(to, "calls      %s: bits depend on the machine and its C library\n", r->calls);
     if (r->resumed_from > 0 && r->met.until[0] != 0)
@@ -111,14 +114,15 @@ static void print_checks(const struct mx_report *r, FILE *to) {
     const struct mx_system *s = r->problem.system;
     if (h == NULL || h->n == 0) return;
     const struct mx_norms_result *n = &h->kept[h->n - 1].result;
-    fprintf(to, "norms      after step %lld: max-change %.6g, rms-change %.6g", (long long)n->step,
-            n->max_change, n->rms_change);
+    char at[MX_SIMULATED_TEXT];
+    fprintf(to, "norms      after step %lld%s: max-change %.6g, rms-change %.6g", (long long)n->step,
+            mx_simulated_text(&r->simulated, n->step, at), n->max_change, n->rms_change);
     for (int32_t i = 0; s != NULL && i < n->n_reduce && i < s->n_reduce; i++)
         fprintf(to, ", %s %.6g (spread %.3g)", s->reduce[i].name, n->reduce[i], n->spread[i]);
     fputc('\n', to);
     if (r->met.until[0] != 0)
-        fprintf(to, "ended      at step %lld of %lld by --until %s\n", (long long)r->met.step,
-                (long long)r->problem.nt, r->met.until);
+        fprintf(to, "ended      at step %lld of %lld%s by --until %s\n", (long long)r->met.step,
+                (long long)r->problem.nt, mx_simulated_text(&r->simulated, r->met.step, at), r->met.until);
 }
 
 void mx_report_print_result(const struct mx_report *r, FILE *to) {

@@ -5,10 +5,23 @@
 #include "system/npy_head.h"
 
 #include <errno.h>
+#include <math.h>
 #include <memext/backend.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+bool mx_read_number(const char *text, double *out) {
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text) return false;
+    if (*end == '/') {
+        const char *below = end + 1;
+        value /= strtod(below, &end);
+        if (end == below) return false;
+    }
+    return *out = value, *end == 0 && isfinite(value);
+}
 
 static int read_cells(int fd, const char *path, int64_t at, int64_t element, int64_t n, double *value,
                       mx_why *why) {

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* values.h - a file of numbers, one for each step: wavelets of point sources, parameters over time. */
+/* values.h - numbers as they are typed, and files of numbers, one for each step: wavelets of point sources,
+ * parameters over time. */
 #ifndef MX_VALUES_H
 #define MX_VALUES_H
 
 #include <memext/memext.h>
+
+#include <stdbool.h>
+
+/* "0.125", or a quotient, "1/8": a finite number, and nothing behind it. */
+bool mx_read_number(const char *text, double *out);
 
 /* Reads a .npy file of one dimension, '<f8' or '<f4'. what: "a wavelet", for sentences. *value is the
  * caller's to free. 0; -EINVAL, -ENOMEM or -errno of the file, with a sentence. */

@@ -34,6 +34,7 @@ class Store:
         self._hashed: dict[str, Hashed | None] = {}
         self.state: str = self.info["state"]
         self.step: int = self.info["step"]
+        self.time: float | None = self.info.get("simulated_s")  # seconds; None: the run did not know how long a step is
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -114,7 +114,9 @@ static bool may_end(const struct mx_run *r, int64_t steps) {
 static void say_check(const struct mx_run *r, const struct mx_norms_result *result, char *text,
                       size_t capacity) {
     const struct mx_run_norms *n = &r->parts.norms;
-    int used = snprintf(text, capacity, "step %lld:", (long long)result->step);
+    char at[MX_SIMULATED_TEXT];
+    int used = snprintf(text, capacity, "step %lld%s:", (long long)result->step,
+                        mx_simulated_text(&r->report.simulated, result->step, at));
     if (n->n_until == 0)
         snprintf(text + used, capacity - (size_t)used, " max-change %.3g", result->max_change);
     for (int32_t i = 0; i < n->n_until && used > 0 && (size_t)used < capacity; i++) {

@@ -31,6 +31,7 @@ struct mx_run_parts {
     struct mx_run_points points;
     struct mx_run_norms norms;
     struct mx_run_snapshots snapshots;
+    char time_step[MX_FIELD_NAME]; /* of seconds.c: as the store is to remember it */
 };
 
 /* Every call may be NULL: the part has nothing to do there. All that return int: 0 or -errno with r->why,
@@ -66,7 +67,7 @@ struct mx_part {
     void (*close)(mx_run *r);
 };
 extern const struct mx_part *const mx_parts[]; /* ends with NULL */
-extern const struct mx_part mx_part_points, mx_part_norms, mx_part_snapshots;
+extern const struct mx_part mx_part_seconds, mx_part_points, mx_part_norms, mx_part_snapshots;
 
 /* All parts at once, in the order of the table; of int the first error. */
 void mx_parts_make(mx_run *r);

@@ -5,6 +5,7 @@
 #include "grid/array.h"
 #include "machine/file.h"
 #include "machine/size.h"
+#include "observe/json.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -315,6 +316,24 @@ int mx_snapshots_lock(struct mx_run *r) {
     return 0;
 }
 
+/* Of all steps that are saved, from the first on. */
+static void put_seconds(const struct mx_run *r, json_t *o) {
+    const struct mx_simulated *t = &r->report.simulated;
+    const int64_t every = r->parts.snapshots.asked.every;
+    if (!t->known) return;
+    if (t->each == NULL) {
+        json_object_set_new(o, "time_step_s", json_real(t->step_s));
+        return;
+    }
+    json_t *all = json_array();
+    double seconds = 0;
+    for (int64_t step = 1; step <= r->o.problem.nt; step++) {
+        seconds += t->each->value[step <= t->each->n ? step - 1 : t->each->n - 1];
+        if (step % every == 0) json_array_append_new(all, mx_json_number(seconds));
+    }
+    json_object_set_new(o, "simulated_s", all);
+}
+
 int mx_snapshots_write_note(struct mx_run *r, const struct mx_snapshots_found *f) {
     const struct mx_run_snapshots *s = &r->parts.snapshots;
     char path[PATH_MAX + sizeof note_name], run[17];
@@ -338,6 +357,7 @@ int mx_snapshots_write_note(struct mx_run *r, const struct mx_snapshots_found *f
     json_object_set_new(o, "first",
                         json_integer(whole_of(former, "first", former != NULL ? 0 : r->first_time)));
     json_object_set_new(o, "last", json_integer(r->o.problem.nt));
+    put_seconds(r, o);
     json_object_set_new(o, "begun_unix_s",
                         json_integer(whole_of(former, "begun_unix_s", former != NULL ? 0 : time(NULL))));
     json_decref(former);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* seconds.c - how long a step is, for all that tells of steps. */
+#include "run/parts/parts.h"
+
+#include "run/state.h"
+#include "system/values.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The parameter that says it where nothing else does. */
+static const char usual[] = "dt";
+
+static bool take_parameter(const struct mx_run *r, const char *name, struct mx_simulated *out) {
+    const struct mx_system *s = r->system;
+    for (int32_t i = 0; s != NULL && i < s->n_param; i++) {
+        if (strcmp(s->param_name[i], name) != 0) continue;
+        *out = (struct mx_simulated){.known = true, .step_s = s->param[i], .each = mx_series_of(s, i)};
+        return true;
+    }
+    return false;
+}
+
+static int refuse(struct mx_run *r, const char *text) {
+    const struct mx_system *s = r->system;
+    char known[256] = "";
+    for (int32_t i = 0; s != NULL && i < s->n_param; i++) {
+        const size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", s->param_name[i]);
+    }
+    return mx_fail(
+        &r->why, -EINVAL,
+        "--time-step '%.100s' is no number of seconds such as 1e-3 or 1/8, and %s%s; `none` leaves "
+        "seconds out",
+        text, known[0] != 0 ? "no parameter of the kernel, which has " : "there is no parameter", known);
+}
+
+static int take(struct mx_run *r) {
+    struct mx_simulated *t = &r->report.simulated;
+    const char *given = r->o.time_step;
+    if (given == NULL && !r->o.same && r->note.time_step[0] != 0) given = r->note.time_step;
+    *t = (struct mx_simulated){.known = false};
+    if (given == NULL) return take_parameter(r, usual, t), 0;
+    const size_t room = sizeof r->parts.time_step;
+    if (strlen(given) >= room)
+        return mx_fail(&r->why, -EINVAL, "--time-step '%.100s' is longer than %zu characters", given,
+                       room - 1);
+    strcpy(r->parts.time_step, given);
+    if (strcmp(given, "none") == 0 || take_parameter(r, given, t)) return 0;
+    t->known = mx_read_number(given, &t->step_s);
+    return t->known ? 0 : refuse(r, given);
+}
+
+static void note(struct mx_run *r) {
+    struct mx_note *n = &r->note;
+    memcpy(n->time_step, r->parts.time_step, sizeof n->time_step);
+    const double seconds = mx_simulated_s(&r->report.simulated, n->time);
+    n->timed = isfinite(seconds);
+    n->simulated_s = n->timed ? seconds : 0;
+}
+
+const struct mx_part mx_part_seconds = {.name = "seconds", .take = take, .note = note};

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* simulated.h - the time that a simulation is at after so many of its steps. It changes no bit of a result.
+ */
+#ifndef MX_SIMULATED_H
+#define MX_SIMULATED_H
+
+#include "system/system.h"
+
+#include <math.h>
+#include <stdio.h>
+
+struct mx_simulated {
+    bool known;
+    double step_s;                /* seconds of every step; where there is a series, of the first */
+    const struct mx_series *each; /* NULL, or the parameter over time that has the seconds of each step */
+};
+
+/* Seconds after `steps` steps; NAN = not known. Of a series its values added in their order, the last one for
+ * all steps behind its end. */
+static inline double mx_simulated_s(const struct mx_simulated *t, int64_t steps) {
+    if (!t->known) return NAN;
+    if (t->each == NULL) return (double)steps * t->step_s;
+    double sum = 0;
+    const int64_t n = steps < t->each->n ? steps : t->each->n;
+    for (int64_t i = 0; i < n; i++) sum += t->each->value[i];
+    return sum + (double)(steps - n) * t->each->value[t->each->n - 1];
+}
+
+enum { MX_SIMULATED_TEXT = 32 };
+/* " (0.064 s)", or "" where it is not known. */
+static inline const char *mx_simulated_text(const struct mx_simulated *t, int64_t steps,
+                                            char out[MX_SIMULATED_TEXT]) {
+    out[0] = 0;
+    if (t->known) snprintf(out, MX_SIMULATED_TEXT, " (%.6g s)", mx_simulated_s(t, steps));
+    return out;
+}
+
+#endif
