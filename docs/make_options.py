@@ -11,7 +11,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BEGIN, END = '.\\" BEGIN: made by docs/make_options.py', '.\\" END: made by docs/make_options.py'
 PROGRAMS = ("stencil7p", "stencil19p", "stencil27p")
-COMMANDS = {"run": "computes and reports", "tune": "finds the plan with the least I/O", "info": "says what memext sees, or what a store holds",
+COMMANDS = {"run": "computes and reports", "tune": "finds the plan with the least predicted time", "info": "says what memext sees, or what a store holds",
             "export": "writes the state of a store to a file", "kernel": "builds, checks or shows a kernel", "view": "draws a store or a file",
             "wavefront": "runs Livermore loop 23"}
 # What Run has a parameter, or a way, of its own for.

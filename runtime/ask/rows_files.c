@@ -5,15 +5,12 @@
 const struct mx_option mx_rows_files[] = {
     {"output", 'o', MX_GROUP_OUTPUT, BOTH | EXPORT, FIRST | EXPORT, 1, true, .take = mx_ask_output,
      .argument = "[FIELD=]GRID.npy", .summary = "Writes the result to a .npy file.",
-     .more =
-         "With a kernel, repeat it for each field that you want. The file includes the frame unless "
-         "--output-frame none is given. A name with the ending of another format is refused. Of the store of "
-         "a "
-         "wavefront `memext export` writes matrices, whose names are those of `memext wavefront --output`.\n"
-         "memext checks the file and takes its space before the work. The file appears under its name when "
-         "it "
-         "is whole and on the disk, after --verify found no difference. If it cannot be written, the result "
-         "stays in the store, for `memext export`."},
+     .more = "With a kernel, repeat it for each field that you want. The file includes the frame unless "
+             "--output-frame none is given. A name with the ending of another format is refused. From the "
+             "store of a wavefront, `memext export` writes matrices. Use the names of `memext wavefront "
+             "--output`.\nmemext checks the file and takes its space before the work. The file appears under "
+             "its name when it is whole and on the disk, after --verify found no difference. If it cannot be "
+             "written, the result stays in the store, for `memext export`."},
     {"output", 'o', MX_GROUP_OUTPUT, MX_CMD_VIEW, MX_CMD_VIEW, 1, .argument = "PNG",
      .initial = "NAME.png in the current directory", .summary = "The picture to write."},
     {"output", 'o', MX_GROUP_WAVEFRONT, LOOP, LOOP, 1, true, .take = mx_ask_output,

@@ -45,20 +45,18 @@ const struct mx_option mx_rows_place[] = {
      .more = "Runs that go on with it by --resume leave it too."},
     {"no-lock", 0, MX_GROUP_PLACE, BOTH | EXPORT | LOOP, 0, .take = mx_ask_flag, FIELD(no_lock),
      .summary = "Continues on file systems that have no locks.",
-     .more =
-         "Locks (flock) keep a second memext out of a place. Without them you have to see to that yourself."},
+     .more = "Locks (flock) keep a second memext out of a place. Without locks you must make sure that no "
+             "other memext uses the place."},
 
     {"resume", 0, MX_GROUP_RESUME, RUN | LOOP, MX_CMD_RUN | LOOP, .take = mx_ask_flag, FIELD(resume),
      .summary = "Continues an interrupted run from its last commit.",
-     .more =
-         "The problem is that of the store. Options of the problem may be left out. Those that are given are "
-         "compared with the store, and a run of another problem is refused with what differs.\n"
-         "A file is the same if its length, the place of its cells and samples of its content are. One of "
-         "more "
-         "than 256 KiB also needs the same time of change, and the same name or inode.\n"
-         "Backend, threads, --dram, plan and algorithm (`redundant` or `stream`) may be others, here or on "
-         "another machine. The layout of the stored rows has to allow it. Direct transfers need rows or "
-         "planes that are multiples of the device's blocks; `mmap` does not."},
+     .more = "The problem is that of the store. Options of the problem may be left out. Those that are given "
+             "are compared with the store, and a run of another problem is refused with what differs.\nA "
+             "file counts as the same if its length, the place of its cells and samples of its content are "
+             "the same. A file of more than 256 KiB must also have the same time of change, and the same "
+             "name or inode.\nBackend, threads, --dram, plan and algorithm (`redundant` or `stream`) may be "
+             "others, here or on another machine. The layout of the stored rows has to allow it. Direct "
+             "transfers need rows or planes that are multiples of the device's blocks; `mmap` does not."},
     {"same", 0, MX_GROUP_RESUME, MX_CMD_LIBRARY, .take = mx_ask_flag, FIELD(same),
      .summary = "With resume: the options describe the whole problem.",
      .more =
@@ -69,21 +67,17 @@ const struct mx_option mx_rows_place[] = {
      .unit = "seconds", .range = "0 to 2592000", .zero = "a commit after every sweep, with two Buffers",
      .initial = "30 with a third Buffer where sweeps take less than 5 s and the place has room; else 0",
      .summary = "Time from one commit to the next.",
-     .more =
-         "With more than 0 a third Buffer keeps the committed state while the other two take turns. Sweeps "
-         "in "
-         "between cost nothing then.\n"
-         "An interrupt commits the last complete sweep. Sweeps of a plan that the tuner chose take ten "
-         "minutes "
-         "at most by prediction.\n"
-         "Of several ranks, rank 0 says which sweeps all commit. Their default is 0, and an interrupt leaves "
-         "what all have committed last."},
+     .more = "With more than 0 a third Buffer keeps the committed state while the other two take turns. "
+             "Sweeps in between cost nothing then.\nAn interrupt commits the last complete sweep. Sweeps of "
+             "a plan that the tuner chose take ten minutes at most by prediction.\nWith several ranks, rank "
+             "0 decides which sweeps all ranks commit, and the default is 0. An interrupt leaves the last "
+             "state that all ranks have committed."},
     {"integrity", 0, MX_GROUP_RESUME, BOTH, 0, .take = mx_ask_flag, FIELD(integrity),
      .summary = "Keeps hashes of stored data and checks all that is loaded.",
-     .more =
-         "Each row or plane has a hash (XXH3) beside the data. A device that gives back other data ends the "
-         "run with status 3. Of read-only fields that the store has a copy of, each 4 KiB has a hash. A "
-         "resumed run makes the frames of older Buffers anew, for hashes are kept of the newest state."},
+     .more = "Each row or plane has a hash (XXH3) beside the data. A device that gives back other data ends "
+             "the run with status 3. A read-only field that was copied into the store has a hash for each 4 "
+             "KiB. Hashes exist only for the newest state, so a resumed run writes the frames of older "
+             "Buffers again."},
     {"verify", 0, MX_GROUP_RESUME, BOTH | LOOP, MX_CMD_RUN | LOOP, .take = mx_ask_flag, FIELD(verify),
      .summary = "Recomputes the grid plainly and compares it bit by bit."},
 
@@ -110,19 +104,14 @@ const struct mx_option mx_rows_place[] = {
      .more =
          "By default the first sweep reads --input itself or makes the values of --init, and the last sweep "
          "gives checksum and output. That needs backend `uring` or `aio` and algorithm `stream` or "
-         "`redundant`. With O_DIRECT the input is read directly where its place allows that.\n"
-         "Some things still take a pass: the input of a program, kernels that read the old value, "
-         "--integrity; "
-         "checksum and output with --until and --snapshot. The report says under `fused` what was done, or "
-         "why not, and under `phases` "
-         "the seconds and bytes of each. `memext tune` predicts the same.\n"
-         "Some runs leave nothing but the output: in a directory, without --keep, --verify and --probes-out. "
-         "A last sweep of less than 30 s goes to the file alone then. A run that ends before the file is "
-         "whole "
-         "makes "
-         "that sweep again. Until a sweep is committed such a run can be resumed as long as its input is "
-         "what "
-         "it was."},
+         "`redundant`. With O_DIRECT the input is read directly where its place allows that.\nRuns with "
+         "--integrity, with --accel, or with a kernel that reads the old value use passes of their own. A "
+         "grid from a program needs a pass for the input. --until needs one for checksum and output. The "
+         "report says under `fused` what was done, or why not, and under `phases` the seconds and bytes of "
+         "each. `memext tune` predicts the same.\nA run in a directory without --keep, --verify and "
+         "--probes-out leaves nothing but the output. It writes a last sweep of less than 30 s to the output "
+         "alone. If it ends before that file is whole, --resume computes the sweep again. A run whose first "
+         "sweep reads the input can be resumed before its first commit only if the input is unchanged."},
     {"lock", 0, MX_GROUP_TRANSFERS, RUN, 0, .take = mx_ask_flag, FIELD(lock),
      .summary = "Locks the Blocks in DRAM, as swap always does."},
     {"fault", 0, MX_GROUP_TRANSFERS, RUN | LOOP, 0, 1, .take = mx_ask_text, FIELD(fault), .argument = "SPEC",

@@ -20,9 +20,9 @@ const struct mx_option mx_rows_plan[] = {
      LIMITS(1, MX_MOST_THREADS), .argument = "N", .unit = "threads",
      .initial = "the cores of this process, divided among the ranks that may use the same ones",
      .summary = "Threads that compute.",
-     .more = "More threads than cores get a remark. Where the threads of all ranks take every core, each is "
-             "bound to "
-             "one. Fewer are bound to a NUMA node, so that programs side by side do not take the same core."},
+     .more = "More threads than cores get a remark. If the threads of all ranks take every core, each thread "
+             "is bound to one core. Fewer threads are bound only to a NUMA node, so that programs side by "
+             "side do not take the same core."},
     {"algorithm", 0, MX_GROUP_PLAN, BOTH, 0, 1, .take = mx_ask_algorithm, FIELD(algorithm), .argument = "A",
      .value_at = mx_value_algorithm, .range = "or a name of the papers", .initial = "the tuner's choice",
      .summary = "In which order data moves and is computed.",
@@ -60,7 +60,7 @@ const struct mx_option mx_rows_plan[] = {
     {"slab", 0, MX_GROUP_PLAN, BOTH, 0, 1, .take = mx_ask_count, FIELD(slab), LIMITS(1, MX_MOST_SLAB),
      .argument = "PLANES", .unit = "planes", .initial = "the engine's choice",
      .summary = "Planes that one step of a pipelined schedule advances in z.",
-     .more = "More than 8 threads of engine tiled cut them into several slabs."},
+     .more = "With more than 8 threads, engine tiled divides these planes into several slabs."},
     {"tile", 0, MX_GROUP_PLAN, BOTH, 0, 2, .take = mx_ask_counts, FIELD(tile), LIMITS(1, MX_MOST_EXTENT),
      .argument = "ROWS LEVELS", .unit = "rows, time levels", .initial = "the engine's choice",
      .summary = "Engine tiled: rows of a tile and time levels of a chunk."},
@@ -68,9 +68,9 @@ const struct mx_option mx_rows_plan[] = {
      .argument = "CELLS", .unit = "cells", .initial = "whole rows, where they are short",
      .summary = "Engine tiled: cells in x of a tile.",
      .more = "NX or more means whole rows. That is the default for rows of up to 12 KiB. For your own "
-             "kernels and stencils of radius 2 and more the limit is 6 KiB. Tiles of stencils of radius 1 "
-             "are computed in "
-             "place if this is a multiple of 64 bytes."},
+             "kernels and stencils of radius 2 and more the limit is 6 KiB. For a stencil of radius 1, "
+             "choose CELLS that fill a multiple of 64 bytes. Only then are tiles that are shorter than a row "
+             "updated in place in cache."},
     {"ahead", 0, MX_GROUP_PLAN, BOTH, 0, 1, .take = mx_ask_count, FIELD(ahead), LIMITS(1, MX_MOST_AHEAD),
      .argument = "SLABS", .unit = "slabs", .initial = "2",
      .summary = "Slabs that are read ahead of the computation."},
@@ -83,13 +83,11 @@ const struct mx_option mx_rows_plan[] = {
     {"ranks", 0, MX_GROUP_RANKS, MX_CMD_RUN | TUNE, 0, 1, .take = mx_ask_count, FIELD(ranks),
      LIMITS(1, MX_RANKS_MOST), .argument = "P", .unit = "processes", .initial = "1, or those of mpirun",
      .summary = "Shares the planes among P processes of this machine.",
-     .more =
-         "Each has a store of its own below -d: DIR/rank-N, or with the rank's number in place of %r. The "
-         "result is the same bit by bit. --dram and --threads are of each rank.\n"
-         "Ranks that `mpirun` has started need no such option. With --dry-run and `memext tune` it says what "
-         "a rank of P would do. Algorithms are `stream` and `redundant`.\n"
-         "All ranks commit together. When one dies all end, and --resume goes on with any number of ranks, "
-         "also one."},
+     .more = "Each has a store of its own below -d: DIR/rank-N, or with the rank's number in place of %r. "
+             "The result is the same bit by bit. --dram and --threads apply to each rank.\nRanks that "
+             "`mpirun` has started do not need --ranks. --dry-run and `memext tune` plan for a rank of P. "
+             "Only algorithms `stream` and `redundant` run on several ranks.\nAll ranks commit together. "
+             "When one dies all end, and --resume goes on with any number of ranks, also one."},
     {"rank-weights", 0, MX_GROUP_RANKS, MX_CMD_RUN | TUNE, 0, 1, .take = mx_ask_text, FIELD(rank_weights),
      .argument = "W,W,...", .initial = "all alike", .summary = "Planes of each rank, in proportion.",
      .more = "Give a number for each rank. With --resume the planes are cut anew."},
@@ -109,31 +107,23 @@ const struct mx_option mx_rows_plan[] = {
      .argument = "NAME[,KEY=VALUE...]", .value_at = mx_value_accel, .initial = "none",
      .summary = "Computes in the memory of an accelerator.",
      .more =
-         "Planes are read into DRAM, put there, advanced, got and written, side by side.\n"
-         "* `opencl`: a device of OpenCL 1.2. Its library is loaded when it is asked for.\n"
-         "* `cuda`: a device of CUDA. Driver and NVRTC are loaded likewise.\n"
-         "* `auto`: the first device here that is not a CPU.\n"
-         "* `host`: DRAM of this machine as if it were a device's, for tests and models.\n"
-         "`memext info` lists them, and why one cannot be used. The result has the bits of a run without. "
-         "Kernels are compiled there from the same text.\n"
-         "Algorithm `stream` keeps its ring there, and `direct` (which is `resident` then) the whole grid. "
-         "Other algorithms, and backends mmap and swap, are refused. Sides, sources, probes, norms and "
-         "snapshots are done there too.\n"
-         "Keys:\n"
-         "* `device=N`: opencl, cuda: the N-th device.\n"
-         "* `rate=BYTES/S`: host: the rate of copies each way. Of other accelerators, to plan with.\n"
-         "* `updates=N/S`: update rate to plan with.\n"
-         "* `memory=SIZE`: host: what the device has.\n"
-         "* `fuse=1|2`: opencl, cuda: levels in one launch, where the new state comes from the old one and "
-         "seams and copying sides are absent. By default memext takes what turns out to be faster.\n"
-         "* `fault=N`, `late=N`: for tests: copy or launch number N fails, at once or when it is done.\n"
-         "The report has `accelerator`, `host_to_device_bytes`, `device_to_host_bytes` and what was "
-         "predicted "
-         "of both.\n"
-         "Of several ranks of a machine the r-th takes the device r modulo how many there are, or all take "
-         "the "
-         "one that is named. Those that share one have equal parts of its memory, and --device-memory is of "
-         "each."},
+         "Planes are read into DRAM, put there, advanced, got and written, side by side.\n* `opencl`: a "
+         "device of OpenCL 1.2. Its library is loaded when it is asked for.\n* `cuda`: a device of CUDA. "
+         "Driver and NVRTC are loaded likewise.\n* `auto`: the first device here that is not a CPU.\n* "
+         "`host`: DRAM of this machine as if it were a device's, for tests and models.\n`memext info` lists "
+         "the accelerators and says why one cannot be used. The result has the same bits as a run without an "
+         "accelerator. Your kernel is compiled for the device from the same file.\nAlgorithm `stream` keeps "
+         "its ring there, and `direct` (which is `resident` then) the whole grid. Other algorithms, and "
+         "backends mmap and swap, are refused. Sides, sources, probes, norms and snapshots are done there "
+         "too.\nKeys:\n* `device=N`: opencl, cuda: the N-th device.\n* `rate=BYTES/S`: host: the rate of "
+         "copies each way. Of other accelerators, to plan with.\n* `updates=N/S`: update rate to plan "
+         "with.\n* `memory=SIZE`: host: what the device has.\n* `fuse=1|2`: opencl, cuda: levels in one "
+         "launch, where the new state comes from the old one and seams and copying sides are absent. By "
+         "default memext takes what turns out to be faster.\n* `fault=N`, `late=N`: for tests: copy or "
+         "launch number N fails, at once or when it is done.\nThe report has `accelerator`, "
+         "`host_to_device_bytes`, `device_to_host_bytes` and what was predicted of both.\nThe ranks of a "
+         "machine take its devices in turn, or all take the device that is named. Ranks that share a device "
+         "get equal parts of its memory. --device-memory applies to each rank."},
     {"device-memory", 0, MX_GROUP_ACCEL, BOTH, 0, 1, .take = mx_ask_size, FIELD(device_memory),
      LIMITS(1 << 16, UINT64_MAX), .argument = "SIZE", .unit = "bytes", .initial = "all it has",
      .summary = "Memory of the accelerator that may be used.", .needs = "accel"},

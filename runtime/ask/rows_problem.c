@@ -74,20 +74,15 @@ const struct mx_option mx_rows_problem[] = {
     {"frame", 0, MX_GROUP_PROBLEM, BOTH, 0, 1, true, .take = mx_ask_frame, .argument = "[FIELD=]KIND",
      .value_at = mx_value_frame, .range = "or a number", .initial = "included",
      .summary = "Says how to create the frame that a file lacks.",
-     .more = "The frame surrounds the interior cells, as wide as the radius of the stencil.\n"
-             "* `included`: files of --input contain the frame.\n"
-             "* `edge`: each cell of the frame takes the value of the nearest interior cell.\n"
-             "* `mirror`: it takes the value of the cell as far inside as it is outside.\n"
-             "* `periodic`: it takes the value at the opposite end.\n"
-             "* a number: it takes that value.\n"
-             "With any kind but `included`, files of --input have nz x ny x nx cells. Files of --field may "
-             "have the "
-             "frame or not.\n"
-             "The frame is made in x first, then in y over whole rows, then in z over whole planes. "
-             "numpy.pad does "
-             "the same with its modes edge, symmetric, wrap and constant.\n"
-             "Repeat it to give single fields a kind of their own. It does not matter for sides that are not "
-             "fixed.",
+     .more =
+         "The frame surrounds the interior cells, as wide as the radius of the stencil.\n* `included`: files "
+         "of --input contain the frame.\n* `edge`: each cell of the frame takes the value of the nearest "
+         "interior cell.\n* `mirror`: it takes the value of the cell as far inside as it is outside.\n* "
+         "`periodic`: it takes the value at the opposite end.\n* a number: it takes that value.\nWith any "
+         "kind but `included`, files of --input have nz x ny x nx cells. Files of --field may have the frame "
+         "or not.\nThe frame is made in x first, then in y over whole rows, then in z over whole planes. "
+         "numpy.pad does the same with its modes edge, symmetric, wrap and constant.\nRepeat the option to "
+         "give each field its own kind. It has no effect at sides that --side makes mirror or periodic.",
      .on_resume = MX_RESUME_SAME},
     {"side", 0, MX_GROUP_PROBLEM, BOTH, FIRST, 1, true, .take = mx_ask_side, .argument = "AXIS=KIND[,KIND]",
      .value_at = mx_value_side, .initial = "fixed", .summary = "Boundary condition at both ends of an axis.",
@@ -121,26 +116,23 @@ const struct mx_option mx_rows_problem[] = {
     {"param", 0, MX_GROUP_KERNEL, BOTH | MX_CMD_KERNEL, FIRST | MX_CMD_KERNEL, 1, true, .take = mx_ask_words,
      FIELD(params), .argument = "NAME=VALUE", .initial = "the kernel's own value",
      .summary = "Sets a parameter of the kernel, or gives it over time. Repeat it for others.",
-     .more =
-         "VALUE is a number, or a quotient such as 1/8. A .npy file of one dimension gives the parameter "
-         "over time: the cells that are computed from step t have its value number t. It has a value for "
-         "each step of the run; more may follow. A run that goes on compares the values that it has used, "
-         "so -t may grow with a longer file.",
+     .more = "VALUE is a number, or a quotient such as 1/8. A .npy file of one dimension gives a value for "
+             "each step: cells that are computed from step t use value t, from 0. The file may have more "
+             "values than the run has steps. --resume compares only the values that were used, so -t may "
+             "grow with a longer file.",
      .needs = "kernel resume", .on_resume = MX_RESUME_SAME},
     {"field", 0, MX_GROUP_KERNEL, BOTH, FIRST, 1, true, .take = mx_ask_words, FIELD(fields),
      .argument = "NAME=FILE", .summary = "File of a field that the kernel only reads. Repeat it for others.",
-     .more =
-         "The file is a .npy file of the kernel's type, or another one of FILES OF ARRAYS. Raw cells are "
-         "given "
-         "as `NAME=FILE,TYPE[,offset=BYTES][,frame=yes|no]`. TYPE is f64, f32, u8, u16 or i16.\n"
-         "The file includes the frame. It may lack it where the kernel reads the field at the cell itself "
-         "alone. Raw files need -n and tell by their length which it is, unless more follows the cells.\n"
-         "The run reads the file where it is and never writes or locks it. The store has no copy, but "
-         "backends `dram` and `swap` hold one in memory. Keep the file unchanged until the run is done. A "
-         "run "
-         "that notices a change commits nothing more and fails.\n"
-         "--resume compares length, time of change and samples of the content. If the file was moved, give "
-         "its new place. Cells that cannot be read in place are copied into the store, with a remark.",
+     .more = "The file is a .npy file of the kernel's type, or another one of FILES OF ARRAYS. Raw cells are "
+             "given as `NAME=FILE,TYPE[,offset=BYTES][,frame=yes|no]`. TYPE is f64, f32, u8, u16 or "
+             "i16.\nThe file includes the frame. It may come without one if the kernel reads the field only "
+             "at the cell itself. Raw files need -n. Their length tells whether they have the frame; if "
+             "other data follows the cells, give frame=yes or frame=no.\nThe run reads the file where it is "
+             "and never writes or locks it. The store has no copy, but backends `dram` and `swap` hold one "
+             "in memory. Keep the file unchanged until the run is done. A run that notices a change commits "
+             "nothing more and fails.\n--resume compares length, time of change and samples of the content. "
+             "If the file was moved, give its new place. Cells that cannot be read in place are copied into "
+             "the store, with a remark.",
      .needs = "kernel resume", .on_resume = MX_RESUME_SAME},
     {"field-copy", 0, MX_GROUP_KERNEL, BOTH, .take = mx_ask_flag, FIELD(field_copy),
      .summary = "Copies the files of --field into the store.",
@@ -155,10 +147,9 @@ const struct mx_option mx_rows_problem[] = {
     {"source", 0, MX_GROUP_POINTS, RUN, 0, 1, true, .take = mx_ask_words, FIELD(point_sources),
      .argument = "FIELD@X,Y,Z=WAVELET.npy",
      .summary = "Adds a time series to one cell. Repeat it for others.",
-     .more = "X, Y and Z count interior cells from 0. The file has one dimension, f8 or f4. Its number s is "
-             "added "
-             "when step s + 1 has been computed, s from 0 on. After its end nothing is added.\n"
-             "The field of a built-in stencil is `u`. The bits do not depend on the plan.",
+     .more = "X, Y and Z count interior cells from 0. The file has one dimension, f8 or f4. Element s of the "
+             "file, counted from 0, is added after step s + 1 is computed. Nothing is added after the last "
+             "element.\nThe field of a built-in stencil is `u`. The bits do not depend on the plan.",
      .on_resume = MX_RESUME_SAME},
     {"sources", 0, MX_GROUP_POINTS, RUN, 0, 1, .take = mx_ask_text, FIELD(sources), .argument = "FILE",
      .summary = "Text file of point sources, one a line, as --source takes them.",
@@ -176,18 +167,14 @@ const struct mx_option mx_rows_problem[] = {
     {"check", 0, MX_GROUP_CHECKS, BOTH, FIRST, 1, .take = mx_ask_count, FIELD(check),
      LIMITS(1, MX_MOST_STEPS), .argument = "EVERY", .unit = "steps", .initial = "100 with --until, else none",
      .summary = "Takes norms of the change every so many steps and after the last.",
-     .more =
-         "`max-change` is the greatest change of a cell by the last step, in all fields, without the frame. "
-         "`rms-change` is the root of the mean of the squares.\n"
-         "A kernel adds its reductions (MX_REDUCES in memext/cell.h): the sum, the maximum or the minimum of "
-         "an "
-         "expression over all cells. The spread of a reduction is (greatest - least) / |mean| over the "
-         "planes "
-         "of z. Sums have the same bits for every plan, engine and number of threads.\n"
-         "A sweep ends at each check. Few steps between checks make short sweeps, which move more bytes; "
-         "`memext tune --check` says how many.\n"
-         "The report has up to 96 checks under `norms`, evenly spaced, with the newest. The progress line "
-         "shows the newest."},
+     .more = "`max-change` is the greatest change of a cell by the last step, in all fields, without the "
+             "frame. `rms-change` is the root of the mean of the squares.\nA kernel adds its reductions "
+             "(MX_REDUCES in memext/cell.h): the sum, the maximum or the minimum of an expression over all "
+             "cells. The spread of a reduction is (greatest - least) / |mean| over the planes of z. Sums "
+             "have the same bits for every plan, engine and number of threads.\nA sweep ends at each check. "
+             "Few steps between checks make short sweeps, which move more bytes; `memext tune --check` says "
+             "how many.\nThe report keeps at most 96 checks under `norms`. They are evenly spaced, and the "
+             "newest is always among them. The progress line shows the newest check."},
     {"until", 0, MX_GROUP_CHECKS, RUN, MX_CMD_RUN, 1, true, .take = mx_ask_words, FIELD(untils),
      .argument = "NAME=VALUE[,above][,floor=F]",
      .summary = "Ends the run at the first check where a norm is small.",

@@ -17,7 +17,7 @@ static const struct {
      "       memext run JOB.json [options]",
      "Computes a stencil or a kernel on a grid that is larger than memory, and reports."},
     {MX_CMD_TUNE, "memext tune -n NX NY NZ -t NT [options]",
-     "Finds the plan with the least I/O that fits, here or for another machine, and runs nothing."},
+     "Finds the plan with the least predicted time, here or for another machine, and runs nothing."},
     {MX_CMD_INFO, "memext info [STORE | -d PATH] [options]",
      "Says what memext sees: processor, memory, backends, a device; or what a store holds."},
     {MX_CMD_EXPORT, "memext export STORE -o GRID.npy [options]",
@@ -143,7 +143,7 @@ static void print_end(enum mx_command command, bool all) {
            "met,\n3 "
            "I/O error, 4 verification failed, 5 interrupted, 6 cells are not finite.\n");
     if (command & (MX_CMD_RUN | MX_CMD_TUNE))
-        printf("Algorithms redundant and stream can be resumed. The others rewrite both Buffers in place.\n");
+        printf("redundant, stream and resident can be resumed. Others rewrite their Buffers in place.\n");
 }
 
 static int no_group(enum mx_command command, const char *topic) {

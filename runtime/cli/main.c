@@ -15,7 +15,7 @@ static const struct {
     int (*main)(int argc, char **argv);
 } commands[] = {
     {"run", "run a stencil computation out of core and report", mx_cmd_run},
-    {"tune", "find the plan with the least I/O that fits, here or for another machine", mx_cmd_tune},
+    {"tune", "find the plan with the least predicted time, here or for another machine", mx_cmd_tune},
     {"info", "what memext sees: cores, caches, NUMA, DRAM budget, backends, a device; what a store holds",
      mx_cmd_info},
     {"export", "write the state that a store holds to a .npy file", mx_cmd_export},
@@ -68,7 +68,7 @@ static int run_command(int argc, char **argv) {
     struct mx_near near = mx_near_to(argv[1], strlen(argv[1]));
     for (int i = 0; i < N_COMMANDS; i++) mx_near_offer(&near, commands[i].name);
     fprintf(stderr,
-            "memext: '%s' is no command; it is run, tune, info, export, kernel, view or wavefront (memext "
+            "memext: '%s' is no command; take run, tune, info, export, kernel, view or wavefront (memext "
             "--help)%s\n",
             argv[1], mx_near_say(&near, "").text);
     return MX_EXIT_REFUSED;
