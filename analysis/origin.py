@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where results come from. A sitting is what was measured on one machine with one program; nights add up to several. What is compared is of one start of the runner (results.Run.round), so no ratio is taken across sittings."""
+"""Where results come from. A sitting is all results measured on one machine with one program; results of several nights have several sittings. Only runs of one start of the runner (results.Run.round) are compared, so no ratio spans two sittings."""
 import datetime
 from dataclasses import dataclass, field
 

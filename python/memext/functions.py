@@ -43,7 +43,7 @@ def pair(name: str, a: Any, b: Any) -> Node:
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, **bounds: Any) -> Node:
     low, high = bounds.get("min", a_min), bounds.get("max", a_max)
     if low is None and high is None:
-        raise Untranslatable("clip without a bound")
+        raise Untranslatable("clip is without a bound here: give it a lower one, an upper one, or both")
     if low is None or high is None:
         return pair("lower" if low is None else "higher", a, high if low is None else low)
     a, b, c = together(a, low, high)
@@ -72,7 +72,7 @@ def _rounded(a: Any, decimals: Any = 0) -> Node:
         raise Untranslatable("the number of decimals is a constant")
     if node.type in ("int", "bool"):
         if decimals < 0:
-            raise Untranslatable("a whole number rounded to tens: a // 10 * 10, or np.rint(a / 10) * 10")
+            raise Untranslatable("a kernel cannot round a whole number to tens: write a // 10 * 10, or np.rint(a / 10) * 10")
         return ex.cast(node, "int")
     if decimals == 0:
         return ex.helper("rint", node)
@@ -104,7 +104,7 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Node:
 
 def _pow(base: Any, exp: Any, mod: Any = None) -> Node:
     if mod is not None:
-        raise Untranslatable("pow with three arguments: (a ** b) % c")
+        raise Untranslatable("a kernel has no pow with three arguments: write (a ** b) % c")
     return ex.binary("**", node_of(base), node_of(exp))
 
 

@@ -52,7 +52,7 @@ def _array(value: Any, shown: str) -> np.ndarray:
     except ValueError:
         table = np.array(None)
     if table.dtype.kind not in "biuf" or table.dtype.itemsize > 8 or table.ndim == 0 or table.size == 0:
-        raise Untranslatable(f"an index of {shown} that depends on the cell: it is no array of real numbers")
+        raise Untranslatable(f"{shown} is no array of real numbers: it cannot be indexed by a value of the cell")
     if table.size > MOST_ELEMENTS:
         raise Untranslatable(f"{shown} has {table.size} elements; {MOST_ELEMENTS} at most stand in a kernel: make it a field that is only read (fixed)")
     if table.dtype.kind == "u" and table.dtype.itemsize == 8 and int(table.max()) >= 2**62:

@@ -64,7 +64,7 @@ class Nested(Outside):
 def imported(taker: Taker, name: str) -> Any:
     """A module that a cell imports."""
     if name.partition(".")[0] not in MODULES:
-        raise Untranslatable(f"'import' of {name} within a cell: {', '.join(MODULES)} alone; import others before it, and use what is pure in them")
+        raise Untranslatable(f"a cell can import only {', '.join(MODULES)}, not {name}: import {name} before the kernel, and call only its pure functions")
     try:
         return taker.take(importlib.import_module(name), name)
     except ImportError as error:

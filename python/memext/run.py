@@ -195,7 +195,7 @@ class Run:
         info = self._look()
         if info is None:
             if self._mark is not None and (self._worked or self._left):
-                raise MemextError(f"{self._place()} holds the state of step {self.step} no more, which this run left there: make a new Run", errno.ENOENT)
+                raise MemextError(f"{self._place()} no longer holds the state of step {self.step} that this run left there: make a new Run", errno.ENOENT)
             if self.resume is True and self.step == 0:
                 raise MemextError(f"{self._place()} holds no state of this run: leave resume=True out", errno.ENOENT)
             return False
@@ -238,8 +238,8 @@ class Run:
         self._worked |= resumed
         if self.step >= target and resumed:
             if self.step > target:
-                warnings.warn(f"{self._place()} holds step {self.step}, and step {target} is asked for: nothing goes back, and run.step says what there is",
-                              RuntimeWarning, stacklevel=4)
+                warnings.warn(f"{self._place()} holds step {self.step}, and step {target} was asked for: a run cannot go back, so its state stays that of "
+                              f"step {self.step}", RuntimeWarning, stacklevel=4)
             return
         words, source = self._problem.options(again=resumed and self._left)
         sink = Sink() if self.backend in ANONYMOUS else None
@@ -355,8 +355,8 @@ class Run:
         self._means[reduction] = max(before, mean)
         if mean < _NOISE * before:
             self._means[reduction] = float("-inf")
-            warnings.warn(f"step {self.step}: the mean of {reduction.name} is {mean:.3g}, after {before:.3g} before: its spread is that of rounding "
-                          f"errors, or of what dies away; give a floor, such as run.reduce({reduction.name}, floor={before * 1e-9:.1g})",
+            warnings.warn(f"step {self.step}: the mean of {reduction.name} has fallen from {before:.3g} to {mean:.3g}, so its spread is that of rounding "
+                          f"errors, or of what dies away: give a floor, such as run.reduce({reduction.name}, floor={before * 1e-9:.1g})",
                           RuntimeWarning, stacklevel=3)
 
     @property

@@ -38,7 +38,7 @@ def as_values(value: Any, name: str, h: int) -> Values | Array | str:
     if callable(value) and not hasattr(value, "shape"):
         return Function(value, h)
     if isinstance(value, str) and not os.path.exists(value) and value.isidentifier():
-        raise MemextError(f"{name}: neither a file nor a way to begin is called {value}: there are {', '.join(INITS)}", errno.ENOENT)
+        raise MemextError(f"{name}: '{value}' is neither a file nor a pattern: the patterns are {', '.join(INITS)}", errno.ENOENT)
     array = as_array(value, name)
     if array.dtype.kind not in "biuf":
         way = f": {name}.real and {name}.imag can be two fields" if array.dtype.kind == "c" else ""

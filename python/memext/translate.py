@@ -162,7 +162,7 @@ def _truth(value: Any) -> bool:
     """Of a value that is known."""
     if isinstance(value, Outside):
         if hasattr(type(value.thing), "__bool__") or hasattr(type(value.thing), "__len__"):
-            raise Untranslatable(f"the truth of {value!r}")
+            raise Untranslatable(f"the truth of {value!r} is not known while the kernel is made: compute bool(...) of it before the kernel and use that")
         return True
     try:
         return bool(value)
@@ -172,7 +172,7 @@ def _truth(value: Any) -> bool:
 
 def _hashable(value: Any) -> Any:
     if symbolic(value):
-        raise Untranslatable("a key that depends on the cell")
+        raise Untranslatable("a key of a dictionary or a set depends on the cell: take a constant key")
     try:
         hash(value)
     except TypeError as error:
@@ -716,7 +716,7 @@ class _Scope:
         if isinstance(value, Node):
             raise Untranslatable(f"'{ast.unparse(node.value)}' is a value of this cell; neighbours are those of fields")
         if isinstance(value, Outside):
-            raise Untranslatable(f"an element of {value!r}")
+            raise Untranslatable(f"{value!r} has no elements that a cell can take: take them before the kernel")
         try:
             return self.translator.made(value[index]) if isinstance(value, list) and isinstance(index, slice) else value[index]
         except (KeyError, IndexError, TypeError, ValueError) as error:
@@ -833,7 +833,7 @@ class _Scope:
     def _isinstance(self, value: Any, kinds: Any) -> bool:
         kinds = kinds if isinstance(kinds, tuple) else (kinds,)
         if symbolic(value) and not isinstance(value, (list, tuple, dict)):
-            raise Untranslatable("the type of a value of the cell")
+            raise Untranslatable("isinstance() cannot test a value of the cell: its type is not known while the kernel is made")
         return isinstance(value.thing if isinstance(value, Outside) else value, tuple(k.thing if isinstance(k, Outside) else k for k in kinds))
 
 

@@ -44,13 +44,12 @@ static int check_use(const struct mx_accel_ops *ops, const char *keys, mx_why *w
     const bool host = ops == &mx_accel_host;
     char text[64];
     if (host && mx_accel_key(keys, "device", text, sizeof text))
-        return mx_fail(why, -EINVAL,
-                       "--accel host: device=%.40s means nothing to it, it is one; leave it out", text);
+        return mx_fail(why, -EINVAL, "--accel host is a single device: leave device=%.40s out", text);
     if (host && mx_accel_key(keys, "fuse", text, sizeof text))
-        return mx_fail(why, -EINVAL,
-                       "--accel host: fuse=%.40s means nothing to it, engine tiled takes many levels at "
-                       "once; leave it out",
-                       text);
+        return mx_fail(
+            why, -EINVAL,
+            "--accel host computes with engine tiled, which takes many levels at once: leave fuse=%.40s out",
+            text);
     if (!host && mx_accel_key(keys, "memory", text, sizeof text))
         return mx_fail(why, -EINVAL,
                        "--accel %s: memory=%.40s is for host alone; give --device-memory %.40s instead",
@@ -73,7 +72,7 @@ static int find(const char *spec, mx_why *why, const struct mx_accel_ops **out) 
     if (reasons[0] != 0)
         return mx_fail(why, -ENOTSUP, "--accel auto: there is no accelerator here (%s); leave --accel out",
                        reasons);
-    return mx_fail(why, -EINVAL, "--accel '%.40s' is not known; it is auto, cuda, opencl or host", spec);
+    return mx_fail(why, -EINVAL, "--accel '%.40s' is not known; take auto, cuda, opencl or host", spec);
 }
 
 /* Which device it is: the one that is named, or of several processes each the next one. spec: with its

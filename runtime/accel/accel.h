@@ -99,8 +99,8 @@ struct mx_accel_ops {
     void (*facts)(const void *state, struct mx_accel_facts *out);
     int (*alloc)(void *state, uint64_t bytes, mx_why *why, char **address);
     void (*release)(void *state, char *address);
-    /* Memory of the host that will be put from and got to: pinned, where that is of use. 1; or 0 where it
-     * could not be, or has not to be: copies are as right, and of a device with a bus slower. */
+    /* Pins host memory that later puts and gets will use, where pinning helps. 1 = pinned. 0 = pinning failed
+     * or is not needed: copies are still correct, but slower if the device is behind a bus. */
     int (*stage)(void *state, void *host, uint64_t bytes, mx_why *why);
     void (*unstage)(void *state, void *host);
     int (*build)(void *state, const struct mx_accel_program *program, mx_why *why); /* NULL: here */

@@ -65,7 +65,7 @@ static int load_libraries(mx_why *why) {
     if (compiler == NULL && (compiler = open_compiler(version)) == NULL)
         return mx_fail(
             why, -ENOTSUP,
-            "libnvrtc.so cannot be loaded, which compiles kernels: install NVRTC of the CUDA toolkit");
+            "libnvrtc.so cannot be loaded, and it compiles the kernels: install NVRTC of the CUDA toolkit");
     MX_CUDA_COMPILER(LOAD_COMPILER)
     if (missing != NULL)
         return mx_fail(why, -EIO, "libnvrtc.so has no %s: it is older than CUDA 11.2; install a newer NVRTC",
@@ -329,9 +329,10 @@ static int take_code(nvrtcProgram program, bool binary, mx_why *why, char **code
     nvrtcResult e = (binary ? nvrtc.cubin_bytes : nvrtc.ptx_bytes)(program, &bytes);
     *code = e == 0 ? calloc(1, bytes + 1) : NULL;
     if (*code != NULL) e = (binary ? nvrtc.cubin : nvrtc.ptx)(program, *code);
-    return e != 0 || *code == NULL
-               ? mx_fail(why, -EIO, "the NVRTC here gives no code of a kernel that it has compiled")
-               : 0;
+    return e != 0 || *code == NULL ? mx_fail(why, -EIO,
+                                             "NVRTC compiled the kernel but returned no code for it: install "
+                                             "another NVRTC, or leave --accel out")
+                                   : 0;
 }
 
 static int compile(const struct cuda *c, const char *text, mx_why *why, char **code) {
@@ -342,15 +343,17 @@ static int compile(const struct cuda *c, const char *text, mx_why *why, char **c
     nvrtcProgram program = NULL;
     if (arch == 0)
         return mx_fail(why, -ENOTSUP,
-                       "the NVRTC here compiles nothing for %.80s, compute capability %d.%d: install one "
-                       "that does, or leave --accel out",
+                       "this NVRTC cannot compile for %.80s, compute capability %d.%d: install one that can, "
+                       "or leave --accel out",
                        c->name, of_device / 10, of_device % 10);
     snprintf(architecture, sizeof architecture, "--gpu-architecture=%s_%d", binary ? "sm" : "compute", arch);
     /* The last: functions and tables of a cell's file, which is C, say nothing of where they are for. */
     const char *const options[] = {architecture,       "--fmad=false", "--prec-div=true",
                                    "--prec-sqrt=true", "--ftz=false",  "--device-as-default-execution-space"};
     if (nvrtc.create(&program, text, "kernel.cu", 0, NULL, NULL) != 0)
-        return mx_fail(why, -ENOMEM, "the NVRTC here takes no program, nor does it say why");
+        return mx_fail(
+            why, -ENOMEM,
+            "NVRTC refused the kernel's text without a reason: install another NVRTC, or leave --accel out");
     if (nvrtc.compile(program, (int)(sizeof options / sizeof options[0]), options) != 0)
         err = say_log(c, program, why);
     else

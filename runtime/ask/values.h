@@ -12,7 +12,7 @@ mx_value_at mx_value_layout, mx_value_matrix_init;
 
 /* Is the word, so many bytes of it, one of the values? */
 bool mx_is_value(mx_value_at *value_at, const char *word, size_t length);
-/* -EINVAL: "--dtype 'f46' is not known; it is f64 or f32; did you mean f64?" `others`: what else is possible,
+/* -EINVAL: "--dtype 'f46' is not known; take f64 or f32; did you mean f64?" `others`: what else is possible,
  * as " or a size", or "". */
 int mx_no_value(const struct mx_option *row, const char *word, size_t length, const char *others,
                 mx_why *why);

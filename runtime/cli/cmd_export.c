@@ -83,7 +83,7 @@ static int look_at_set(struct export *e, const struct mx_sight *s) {
     if (err == 0 && first == NULL)
         err =
             mx_fail(&e->why, -EINVAL,
-                    "of the stores in %.300s no state is whole: memext info says what is there", e->o.place);
+                    "the stores in %.300s hold no whole state: memext info lists what is there", e->o.place);
     if (err == 0)
         err = mx_stored_look(mx_find_rank(s, first, mx_newest_rank(s, first))->path, &e->why, &e->stored);
     if (err == 0) err = add_pieces(e, first->ranks);
@@ -108,11 +108,10 @@ static int look(struct export *e) {
         return mx_fail(&e->why, -EINVAL, "%.300s holds no state that could be exported: %.150s",
                        e->stored.facts.place, e->stored.why.text);
     if (e->stored.note.pending && !e->stored.facts.in_use)
-        return mx_fail(
-            &e->why, -EINVAL,
-            "%.300s holds no state yet: of step 0 there is only what the run began with; go on with "
-            "memext run --resume",
-            e->stored.facts.place);
+        return mx_fail(&e->why, -EINVAL,
+                       "%.300s holds no state yet: the run has committed nothing, and step 0 is only in its "
+                       "input; go on with memext run --resume",
+                       e->stored.facts.place);
     if (e->stored.note.different)
         return mx_fail(
             &e->why, -EINVAL,
@@ -166,9 +165,9 @@ static int open_store(struct export *e, struct piece *p, const char *backend) {
     mx_device_close(p->device);
     p->device = NULL;
     return mx_fail(&e->why, -EINVAL,
-                   "%s %.300s keeps are in units of %lld bytes, and backend %s transfers multiples of %u; "
+                   "the %s in %.300s have %lld bytes each, and backend %s transfers multiples of %u bytes; "
                    "take --backend mmap",
-                   planes ? "the hashes that" : "the planes that", p->path,
+                   planes ? "units of hashes" : "planes", p->path,
                    (long long)(planes ? n->integrity_unit : n->layout.plane_pitch_bytes), facts.backend,
                    facts.offset_align_bytes);
 }

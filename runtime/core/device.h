@@ -30,9 +30,9 @@ struct mx_device {
     mx_why failure; /* and its sentence */
 };
 
-/* mx_device_open, for whoever has more to check before what is in the place is lost: a new store is written,
- * and what was there before given up, by mx_device_take. Until then Buffers are made and opened as ever, and
- * nothing may be written to them; a device that is closed before leaves the place as it was. */
+/* Like mx_device_open, but leaves the old content of the place alone until mx_device_take, for callers that
+ * have more to check. mx_device_take writes the new store and gives up the old content. Before it, Buffers
+ * can be created and opened but not written. If the device is closed before it, the place is unchanged. */
 int mx_device_open_waiting(const struct mx_device_options *options, mx_why *why, mx_device **out);
 /* Could a new store of options->expect_bytes be made? For who only asks: nothing is opened for writing,
  * locked or made. Errors as mx_device_open's. */
@@ -50,8 +50,9 @@ bool mx_device_is(const mx_device *device, const struct stat *file);
  * refused it is read through the page cache (facts.bypasses_page_cache). -ENOTSUP (the backend is anonymous,
  * or cannot work here), -ENOTBLK (no regular file), -EINVAL. */
 int mx_device_open_file(int fd, const struct mx_device_options *options, mx_why *why, mx_device **out);
-/* mx_buffer_create for a Buffer that nothing will be written to as things are: in a file it takes no space
- * yet. mx_buffer_allocate takes it, should that change (0 where it has it already; -ENOSPC). */
+/* Like mx_buffer_create, for a Buffer that will probably never be written: in a file it takes no space yet.
+ * Before it is written after all, mx_buffer_allocate takes the space. 0 also if the Buffer has the space
+ * already; -ENOSPC. */
 int mx_buffer_create_unused(mx_device *device, const char *name, uint64_t bytes, mx_why *why,
                             mx_buffer **out);
 int mx_buffer_allocate(mx_buffer *buffer, mx_why *why);

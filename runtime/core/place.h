@@ -32,8 +32,8 @@ struct mx_found {
  * *st is its stat or, if nothing is there yet, all zero but for the mode of a regular file. */
 int mx_place_name(const char *asked, mx_why *why, char path[4096], bool *directory, struct stat *st);
 
-/* A place exists, or is named as a store, by an end of its name (.memext, .store): a directory that is
- * missing, or a slip of the keyboard, would become a file else. */
+/* Does the name end in .memext or .store? Only such a path becomes a new file if nothing is there yet.
+ * Otherwise a missing directory or a typing mistake would become a file. */
 bool mx_place_is_new_store(const char *path);
 /* Can a run begin there, as far as a look tells? Nothing is opened. Errors as mx_device_open. */
 int mx_place_check(const char *path, mx_why *why);

@@ -4,10 +4,10 @@
  *
  * Order for every cell: update; sources of the step, in the order given; probes; norms; the x frame of its
  * row; the rows of the y frame that copy the row, whole rows with their x frame; the planes of the z frame
- * that copy the plane, with their y frame. Every cell of a frame is written by who writes the interior cell
- * that it stands for, and by nobody else: so there is no race that is not one for the cell itself, spans may
- * be cut anywhere, and in an order in which a level may overwrite a cell it may overwrite the copies
- * (skewing).
+ * that copy the plane, with their y frame. The thread that writes an interior cell also writes every frame
+ * cell that copies it; nobody else writes those. So a copy has no race that the cell itself does not have,
+ * and spans may be cut anywhere. An order in which a level may overwrite a cell also allows it to overwrite
+ * the copies (skewing).
  *
  * What schedules guarantee (and engines may rely on):
  *

@@ -7,10 +7,10 @@
  * wrote, what was loaded as level l of an earlier call, and the frame; where the form reads the old value, of
  * the cells that it writes also what stands there: level l-2.
  *
- * After a call both arrays are as if the levels had been done one after the other, but for cells that are
- * used up: of a level before the last, those that with all their neighbours lie in the next level's window.
- * Nothing can need them any more, and an engine need not write them. Where the form reads the old value there
- * are no such cells: every level is written, and of the x frame nothing is.
+ * After a call both arrays are as if the levels had been done one after the other, except for used-up cells.
+ * A cell of a level before the last is used up if it and all its neighbours lie in the next level's window.
+ * Nothing can need it any more, and an engine need not write it. Where the form reads the old value, no cell
+ * is used up: every level is written, but no cell of the x frame.
  *
  * Calls are asynchronous: what they do is as if they were done one after the other, in the order posted. An
  * engine finds out for itself what of a call can begin while the ones before it end. What it cannot see are
@@ -71,12 +71,11 @@ struct mx_finding; /* system/finite.h */
 
 struct mx_advance {
     struct mx_view view;
-    int64_t
-        first_level; /* of the run, from 0, that level 0 of this call is followed by: the first thing that
-                        this call computes is level first_level, from what is there before it. Its parity says
-                        which row function and which array's fields; steps are levels / mx_levels_a_step */
-    int32_t parity;  /* array that holds level 0 of this call */
-    int32_t levels;  /* >= 1 */
+    int64_t first_level; /* the level of the run, from 0, that this call computes first, from its own level 0.
+                            The parity of a run's level selects the row function and the array whose fields
+                            are read. A level belongs to step level / mx_levels_a_step */
+    int32_t parity;      /* array that holds level 0 of this call */
+    int32_t levels;      /* >= 1 */
     const struct mx_window
         *window; /* [levels]: what level l+1 computes. Windows of successive levels allow execution in the
                     order of levels, and shift by at most h per level towards lower z at the upper end */

@@ -28,9 +28,9 @@ struct mx_flow_job {
     int64_t slabs, columns; /* >= 0 */
     int64_t first_chunk, chunks;
     const struct mx_flow_span *span; /* [chunks]; read by mx_flow_post only */
-    /* The job's tiles depend on those of the job before, whose columns and spans are the same; both have
-     * slabs and columns. That one has this one's first chunk, and no job that it follows in turn has later
-     * chunks than it. */
+    /* The tiles of this job depend on those of the job before it. Both jobs have slabs and columns, and the
+     * same columns, spans and first chunk. None of the jobs that the job before follows in turn has later
+     * chunks than that job. */
     bool follows;
 };
 

@@ -6,11 +6,11 @@
  * stays in L2, and reads and writes each line of it once a level. The view gets what others read: of every
  * level the last 2h rows and planes, of the last level everything.
  *
- * Of rows too long for that a tile has spans, skewed in x by a vector a level (mx_stencil_span). Rows of the
- * thread's own are as far apart as those of the view, a span of each in use: cell x of level l stands x -
- * first_x cells after where the level's cell first_x would. What the span to the left has computed of a row
- * that a level reads, two vectors, is fetched from the view before, and what the span to the right will read
- * is put there after it.
+ * If rows are too long for that, a tile has spans of rows, skewed in x by one vector a level
+ * (mx_stencil_span). Rows in the thread's memory have the pitch of the view's rows, and only one span of each
+ * row is used. Cell x of a level lies x - first_x cells behind the place of that level's cell first_x. What
+ * the span to the left has computed of a row that a level reads, two vectors, is fetched from the view
+ * before, and what the span to the right will read is put there after it.
  */
 #ifndef MX_RESIDENT_H
 #define MX_RESIDENT_H

@@ -16,11 +16,11 @@
  * beginning of the next one. What comes from above is ready at the beginning of a sweep up there and used at
  * the end of the next one here: with one room it would have to wait, and go when the messages from below do.
  *
- * No rank waits for ever. Who stores the lowest planes of message k + 1 for the rank below has read all of
- * that one's message k, which was computed from all of message k - 1 from here: so that one is used up over
- * there, and message k finds room. Who has rows of message k + 1 for the rank above waits until message k has
- * gone, for which the rank above has to have begun sweep k - 1; that one waits for no more than what the one
- * above it does in sweep k - 2, and so on.
+ * No rank waits for ever. Downwards: let rank R store message k + 1 for rank B below it. R has then read all
+ * of B's message k, and B computed that from all of R's message k - 1. So B has used up message k - 1 and has
+ * room for message k. Upwards: before R gathers rows of message k + 1 for rank A above it, message k must
+ * have gone. For that A must have begun sweep k - 1. A in turn waits only for what the rank above A does in
+ * sweep k - 2, and so on.
  */
 #ifndef MX_EXCHANGE_H
 #define MX_EXCHANGE_H

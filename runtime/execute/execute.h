@@ -69,24 +69,24 @@ struct mx_execution {
     /* What is asked of rows that were computed, levels counted from the run's first, first_level included;
      * NULL = nothing. */
     const struct mx_after *after;
-    /* Levels: what comes after the last complete sweep by more than so many does not begin; at least those of
-     * a sweep. 0 = no limit but the executor's own. What is kept for each step until `sweep` takes it is
-     * limited so. */
+    /* The most levels that may be computed beyond the last sweep that `sweep` has taken: an ADVANCE that
+     * would pass this limit does not begin. It is at least the levels of one sweep; 0 = only the executor's
+     * own limit. It bounds the memory for what is kept of each step until `sweep` takes it. */
     int64_t most_ahead;
     /* A sweep is complete, its first `steps` steps are done: before it is committed, and whether it is or
      * not. In order, on the thread that called mx_execute. < 0 with a sentence: the run fails. > 0, only
      * where `decides`: it ends here, this sweep is committed and is its result, and what was begun of the
      * next one is given up. May be NULL. */
     int (*sweep)(void *context, int64_t steps, mx_why *why);
-    /* A state is complete, of which these cells are not finite (finite.h; of leapfrog of the newest step
-     * alone): before `sweep`, and before it is handed out or committed. < 0 with a sentence: the run fails;
-     * -EDOM: and the newest complete sweep before it is committed, where there are commits. NULL = nothing
-     * is counted.
+    /* Called when a state is complete, before `sweep` and before the state is handed out or committed.
+     * `found` has its cells that are not finite (finite.h); of a leapfrog system those of the newest step
+     * alone. < 0 with a sentence makes the run fail. With -EDOM the newest complete sweep before this state
+     * is committed first, where there are commits. NULL = nothing is counted.
      *
-     * Of every state that is committed, taken, or of the problem's last step; of others where 64 levels or
-     * more lie between them. Engines count while rows are in cache. With an accelerator they are counted as
-     * they are stored, where stores_once: each sweep stores every row of the interior once, with the level
-     * that it ends with; else nothing is. */
+     * Cells are counted in every state that may be committed or is taken, and in that of the problem's last
+     * step. Other states are counted at most once in 64 levels. Engines count while rows are in cache. With
+     * an accelerator cells are counted as they are stored, and only where stores_once holds: each sweep
+     * stores every row of the interior once, with the level that it ends with. */
     int (*finite)(void *context, int64_t steps, const struct mx_nonfinite *found, mx_why *why);
     bool stores_once;
     /* May the run end with the sweep that its first `steps` steps end? Then nothing overwrites this state

@@ -2,8 +2,9 @@
 /* verify.c - the plain recomputation. It shares nothing with schedules and engines: levels of time stand one
  * behind the other, each holds 2h+1 whole planes, and a plane of level l+1 is computed by the plain kernel,
  * or row by row by the system's row function, as soon as level l has the planes around it. What does not fit
- * in memory in one pass goes through the scratch Buffer. Where the form reads the old value, that is the same
- * plane of level l-1, which is still there then: level 0 has one before it, the other array of the start.
+ * in memory in one pass goes through the scratch Buffer. Where the form reads the old value, the old value of
+ * level l+1 is the same plane of level l-1, which is still there. For level 1 it is the other array of the
+ * initial state, which stands before level 0.
  *
  * Sides in z. Of mirror ends each level makes its frame planes itself, when it has the planes that they copy.
  * With periodic ones a pass of d levels begins d*h planes before the interior and ends as many behind it,

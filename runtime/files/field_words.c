@@ -128,7 +128,7 @@ static int take_inits(struct mx_run_fields *fields, const struct mx_words *words
         const struct mx_init *init = mx_init_find(rest);
         if (init == NULL)
             err = mx_fail(why, -EINVAL,
-                          "--init '%.100s' is not known; it is random, gauss, linear, corner or zero", rest);
+                          "--init '%.100s' is not known; take random, gauss, linear, corner or zero", rest);
         else if (!named)
             all = init;
         else if (has_values(f))

@@ -120,11 +120,11 @@ static int open_field(struct mx_run_field *f, struct mx_problem *p, bool former,
     }
     err = check_shape(f, p, why);
     if (err == 0 && former && f->in_place && (f->npy.data_offset_bytes != offset || f->frame != frame))
-        err = mx_fail(
-            why, -EINVAL,
-            "the cells of %.300s begin elsewhere, or have another frame, than those that the run reads in "
-            "place as field %s",
-            f->path, f->name);
+        err = mx_fail(why, -EINVAL,
+                      "in %.200s the cells begin at byte %lld %s a frame, but the run reads field %s in "
+                      "place from byte %lld %s a frame: give that file with --field %s=FILE",
+                      f->path, (long long)f->npy.data_offset_bytes, f->frame ? "with" : "without", f->name,
+                      (long long)offset, frame ? "with" : "without", f->name);
     return err < 0 ? err : mx_field_take_identity(f, former, why);
 }
 

@@ -32,8 +32,8 @@ struct mx_input_identity {
 };
 /* All of a file whose first cell is at offset_bytes; path is for sentences. */
 int mx_input_look(int fd, int64_t offset_bytes, const char *path, mx_why *why, struct mx_input_identity *out);
-/* The same content, as far as is known. named: by the same name or number; what is sampled whole may have
- * others, and may have been written again. */
+/* Do both identities mean the same content, as far as is known? named: both files have the same name or the
+ * same inode. Small files, which the sample covers whole, need neither that nor the same time of change. */
 bool mx_input_same(const struct mx_input_identity *then, const struct mx_input_identity *now, bool named);
 
 enum {

@@ -14,8 +14,8 @@
 int mx_folder_take(const char *path, int *held);
 /* Has a run made it? */
 bool mx_folder_is_made(const char *path);
-/* Removes it if nobody holds it and there is nothing in it; and if it was made so, or (ours) its name says
- * so. */
+/* Removes the directory if nobody holds it and it is empty. It must also have the mark of a run, or, with
+ * `ours`, a name that only runs give. */
 void mx_folder_leave(const char *path, bool ours);
 
 #endif

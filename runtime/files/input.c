@@ -65,11 +65,11 @@ bool mx_input_same(const struct mx_input_identity *then, const struct mx_input_i
 /* ------------------------------------------------------------------ of a field */
 
 static int changed(const struct mx_run_field *f, mx_why *why) {
-    return mx_fail(
-        why, -ESTALE,
-        "%.300s has changed while it was read in place as field %s: what was computed since the last "
-        "commit is lost; start again, or with --field-copy, which reads a file once",
-        f->path, f->name);
+    return mx_fail(why, -ESTALE,
+                   "%.300s has changed while it was read in place as field %s: what was computed since the "
+                   "last commit is lost; start again, with --field-copy if the file may change again: then "
+                   "the run copies it at the beginning",
+                   f->path, f->name);
 }
 
 static int look(const struct mx_run_field *f, mx_why *why, struct mx_input_identity *out) {
@@ -104,9 +104,8 @@ static int check_in_place(struct mx_run_field *f, mx_why *why) {
                ? err
                : mx_fail(
                      why, -EINVAL,
-                     "%.300s is not, or no longer, the file that the run reads in place as field %s (bytes, "
-                     "time of change, content); give it back as it was, or where it is now with --field "
-                     "%s=FILE",
+                     "%.300s is not the file that the run reads in place as field %s: its length, time of "
+                     "change or content differs; restore it, or give its new place with --field %s=FILE",
                      f->path, f->name, f->name);
 }
 

@@ -175,9 +175,9 @@ static int take_pair(struct reader *r, struct mx_line line) {
     const int at = mx_array_pair(line, ":=", key, value) ? find_key(key) : KEYS;
     if (at == KEYS || keys[at].take == take_labels) return 0;
     return mx_fail(r->why, -EINVAL,
-                   "%.300s: '%s:=' is a pair of the user's, and a field of its name says how cells are read: "
-                   "write '%s: ...'",
-                   r->path, keys[at].key, keys[at].key);
+                   "%.300s: its header has the pair '%s:=', but the field '%s:' of that name says how cells "
+                   "are read, and readers differ over which one counts: write '%s: ...'",
+                   r->path, keys[at].key, keys[at].key, keys[at].key);
 }
 
 /* How much of it a sentence can show: cells may have been taken for a line. */

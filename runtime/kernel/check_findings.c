@@ -278,7 +278,8 @@ static int check_addresses(struct check *c) {
     mx_check_fill(c, &other);
     check_work_from(&other, other.clean);
     snprintf(c->report->stage, sizeof c->report->stage,
-             " when rows begin at other addresses: they are multiples of the size of a cell, no more");
+             " when rows begin at other addresses: a row may begin at any multiple of the size of a cell, "
+             "not only at a multiple of a vector");
     mx_check_call_all(c, &other);
     struct cell where;
     if (!all_expected(c, &other, &where)) err = differs(c, where, "depends on the addresses of rows");

@@ -34,9 +34,10 @@ struct mx_link_ops {
     /* 0, or < 0 with a sentence: why it cannot be used in this process. */
     int (*probe)(mx_why *why);
     int (*open)(mx_why *why, void **state, int *rank, int *ranks);
-    /* NULL, or before bytes go from one to the other, called by both with their number: what comes unasked
-     * would lie in memory that nobody counts, so of more than a few the sender gets to know that the receiver
-     * begins to take them, and returns then. The receiver returns at once. Errors as below. */
+    /* NULL, or called by both sides before a transfer, with its number of bytes. Bytes that arrive before the
+     * receiver waits for them lie in memory that nobody counts. So for more than a few bytes, the sender
+     * returns only when the receiver has begun to take them. The receiver returns at once. Errors as below.
+     */
     int (*agree)(void *state, int peer, enum mx_channel channel, size_t bytes, bool sends);
     /* Return when the bytes may be changed, or are there. -ECONNRESET: that rank is gone; -ECANCELED: stop
      * was called. */
@@ -45,8 +46,9 @@ struct mx_link_ops {
     /* Ends all transfers under way and to come, here and, since nothing comes from here any more, over there.
      * Any thread. */
     void (*stop)(void *state);
-    /* NULL, or ends this process, which has failed and has cleaned up: when all others have come to here, or
-     * after some seconds, with the worst exit status of all. stopped: a signal has asked for it. */
+    /* NULL, or ends this process, which has failed and has cleaned up. It waits until all other ranks have
+     * called it too, or for some seconds. The exit status is the worst of all ranks. stopped: a signal asked
+     * for the end. */
     void (*leave)(void *state, int status, bool stopped);
     /* status 0: every rank closes so, and nothing is under way. Else the others are to end too, and where
      * there is a function `leave`, that is called. */
@@ -64,9 +66,10 @@ typedef struct mx_link mx_link;
 /* ring: the last rank is below the first. */
 int mx_link_open(const struct mx_link_ops *ops, mx_why *why, mx_link **out);
 void mx_link_close(mx_link *link, int status); /* NULL allowed; 0: all ended well */
-/* At an end with another status than 0, when this rank's files are as they are to stay: of mpi this waits
- * for the others and does not return; of local it does nothing. NULL allowed. */
-bool mx_link_leaves(const mx_link *link); /* does it? */
+/* Does mx_link_leave end this process? */
+bool mx_link_leaves(const mx_link *link);
+/* To be called when a rank ends with a status other than 0, after its files have their final state. With link
+ * mpi it waits for the other ranks and does not return. With link local it does nothing. NULL allowed. */
 void mx_link_leave(mx_link *link, int status, bool stopped);
 void mx_link_stop(mx_link *link); /* NULL allowed; also waits until no message is under way */
 const char *mx_link_name(const mx_link *link);

@@ -72,12 +72,15 @@ static int load(const char *module, mx_why *why, const struct mx_mpi_module **ou
         if (handle == NULL) return mx_fail(why, -ENOTSUP, "%.200s cannot be loaded: %.300s", path, dlerror());
         const struct mx_mpi_module *m = dlsym(handle, MX_MPI_MODULE_SYMBOL);
         if (m != NULL && m->version == MX_MPI_MODULE_VERSION) return *out = m, 0;
-        return mx_fail(why, -ENOTSUP, "%.300s is of another memext: build and install both together", path);
+        return mx_fail(why, -ENOTSUP,
+                       "%.300s was built for another version of memext: build and install memext and this "
+                       "module together",
+                       path);
     }
     return mx_fail(
         why, -ENOTSUP,
-        "an mpirun has started this process, and memext was built without its MPI (%s is missing): "
-        "install packages-mpi.txt and build again, or use --ranks P on one machine",
+        "mpirun has started this process, and memext was built without its MPI (%s is missing): install the "
+        "packages in packages-mpi.txt and build again, or use --ranks P on one machine",
         module);
 }
 
@@ -86,7 +89,9 @@ static int mpi_probe(mx_why *why) {
     for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++)
         if (is_there(modules[i]))
             snprintf(text + strlen(text), sizeof text - strlen(text), " %s", modules[i]);
-    if (text[0] == 0) return mx_fail(why, -ENOTSUP, "not built: packages-mpi.txt was not installed");
+    if (text[0] == 0)
+        return mx_fail(why, -ENOTSUP,
+                       "memext was built without MPI: install packages-mpi.txt and build again");
     return 0;
 }
 

@@ -25,8 +25,8 @@ struct mx_bell {
     _Atomic uint32_t waiting; /* whether its thread sleeps, or is about to */
 };
 
-/* The calling thread has one from here on, until it is closed as often as it was opened. What is posted in
- * between is waited for by the same thread: what rings is to have rung before the thread ends. */
+/* Gives the calling thread a bell until mx_bell_close has been called as often as mx_bell_open. The thread
+ * itself must wait for all that it posts in between: every ring must have come before the thread ends. */
 struct mx_bell *mx_bell_open(void);
 void mx_bell_close(void);
 /* Of the calling thread; NULL where it has none: what it posts ends without a ring. */

@@ -58,10 +58,9 @@ void mx_machine_pin(int32_t i);
 /* This process is one of `places` (>= 1) that share its allowed cores and work at the same time, as ranks do:
  * number `place` of them. Before threads are placed; not told, it is by itself. */
 void mx_machine_share(int32_t place, int32_t places);
-/* Puts the calling thread where the i-th of n computing threads of this process belongs. Where those of all
- * places take every core that is one of its own, so that nobody is in another's way. Where cores are left it
- * is any core of that one's NUMA node: another program may be at work on the very core, and the kernel knows
- * which is free. */
+/* Binds the calling thread as the i-th of n computing threads of this process. If the threads of all places
+ * take every core, the thread is bound to a core of its own. If cores are left, it is bound to the NUMA node
+ * of that core. The kernel then chooses a free core, since another program may use the first one. */
 void mx_machine_place(int32_t i, int32_t n);
 /* Lets the calling thread run on all allowed cores again: threads inherit the pin of their maker. */
 void mx_machine_unpin(void);

@@ -47,16 +47,18 @@ struct mx_note_series {
 
 struct mx_note {
     struct mx_problem
-        problem;             /* of a rank its part: first_plane and all_nz say which; sides are the whole's */
-    int32_t rank, ranks;     /* 0, 0 = by itself */
-    uint64_t run;            /* a number of this run alone, of all its ranks; 0 = none (older memext) */
-    int32_t cut;             /* which set of its stores this is one of (recut.h) */
-    int64_t before_time;     /* of a rank: the state that all had committed before this one, in another */
-    int32_t before_buffer;   /* Buffer, for the others may not have come as far */
-    int64_t fixed_beyond;    /* planes that the fields of C have beyond where a neighbour goes on */
-    struct mx_plan plan;     /* of the last run on this store; a resumed run may choose another one */
-    struct mx_layout layout; /* of the Buffers, as they lie in this store: fixed once they are made */
-    int64_t time;            /* steps that Buffer number `buffer` holds */
+        problem;         /* of a rank its part: first_plane and all_nz say which; sides are the whole's */
+    int32_t rank, ranks; /* 0, 0 = by itself */
+    uint64_t run;        /* a number of this run alone, of all its ranks; 0 = none (older memext) */
+    int32_t cut;         /* which set of its stores this is one of (recut.h) */
+    /* Of a rank, the step of the state that all ranks had committed before this one. before_buffer: the
+     * Buffer that holds that state. It is kept because other ranks may not have made the newest commit. */
+    int64_t before_time;
+    int32_t before_buffer;
+    int64_t fixed_beyond;          /* planes that the fields of C have beyond where a neighbour goes on */
+    struct mx_plan plan;           /* of the last run on this store; a resumed run may choose another one */
+    struct mx_layout layout;       /* of the Buffers, as they lie in this store: fixed once they are made */
+    int64_t time;                  /* steps that Buffer number `buffer` holds */
     char time_step[MX_FIELD_NAME]; /* --time-step as it was given; "" = it was not */
     bool timed;                    /* the seconds of these steps are known, */
     double simulated_s;            /* and so many */

@@ -51,17 +51,17 @@ const struct mx_seen *mx_find_rank(const struct mx_sight *sight, const struct mx
 int64_t mx_common_step(const struct mx_sight *sight, const struct mx_seen *first);
 /* first: of rank 0. Do the stores have step 0 in common, which no Buffer holds? */
 bool mx_set_is_pending(const struct mx_sight *sight, const struct mx_seen *first);
-/* first: of rank 0. The first rank whose store has gone on the most steps, whose note has what the run was
- * asked for last; all stores of its set are there. */
+/* first: a store of rank 0 whose set is complete. Returns the lowest rank whose store has the largest step.
+ * The note of that store has the newest options of the run. */
 int32_t mx_newest_rank(const struct mx_sight *sight, const struct mx_seen *first);
 /* Is it of rank 0, and are all others of its set there? */
 bool mx_is_whole(const struct mx_sight *sight, const struct mx_seen *seen);
 /* Is no later cut of the same run whole? */
 bool mx_is_newest(const struct mx_sight *sight, const struct mx_seen *seen);
 
-/* The newest whole set of the run in `base`; of several runs the one of `ranks` ranks, or (0) the one whose
- * store is the file in `base` itself; *out NULL = there is none. -EINVAL with a sentence: it cannot be said
- * which. */
+/* Finds the newest whole set in `base`. If there are sets of several runs, it takes the one with `ranks`
+ * ranks; with ranks = 0, the one whose store is the file in `base` itself. *out NULL = there is none. -EINVAL
+ * with a sentence: more than one set fits. */
 int mx_newest_set(const struct mx_sight *sight, const char *base, int32_t ranks, mx_why *why,
                   const struct mx_seen **out);
 

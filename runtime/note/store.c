@@ -369,8 +369,9 @@ void mx_note_show_ways(const struct mx_note *n, int32_t ranks, const char *place
     const bool program = n->pending && n->source[0] != 0;
     if (ranks > 1) snprintf(several, sizeof several, " --ranks %d", ranks);
     if (program)
-        fprintf(to, "go on      start the program again that this run was begun by: nothing is committed of "
-                    "what it gave\n");
+        fprintf(
+            to,
+            "go on      start the program that began this run again: the run has committed nothing yet\n");
     else if (!mx_note_complete(n))
         fprintf(to, "go on      memext run --resume%s -d %s%s\n", several, mx_shell_word(place, word),
                 dram_option(dram_bytes > 0 ? dram_bytes : n->dram_bytes, dram));
@@ -383,7 +384,9 @@ void mx_note_show_ways(const struct mx_note *n, int32_t ranks, const char *place
 static void print_way_on(const struct mx_stored *s, const char *place, uint64_t dram_bytes, FILE *to) {
     if (!s->have_note || s->facts.in_use || s->note.different) return;
     if (s->note.ranks > 0) {
-        fprintf(to, "whole      a part of what %d ranks have: memext info of what all were given with -d\n",
+        fprintf(to,
+                "part       one of the stores of %d ranks: run memext info on the -d that all of them were "
+                "given\n",
                 s->note.ranks);
         return;
     }

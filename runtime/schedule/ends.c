@@ -54,8 +54,8 @@ int mx_check_neighbours(const struct mx_problem *p, int64_t levels, mx_why *why)
     if (mx_neighbours(p) == 0 || need <= n) return 0;
     if (a_step * p->h > n)
         return mx_fail(why, -EINVAL,
-                       "a rank has %lld planes, and a step needs %lld of its neighbour: take fewer ranks, at "
-                       "most %lld",
+                       "the smallest rank has %lld planes, and each step needs %lld planes of a neighbour: "
+                       "take %lld ranks or fewer",
                        (long long)n, (long long)(a_step * p->h),
                        (long long)mx_max(1, p->all_nz / (a_step * p->h)));
     return mx_fail(why, -EINVAL,
@@ -67,7 +67,7 @@ int mx_check_neighbours(const struct mx_problem *p, int64_t levels, mx_why *why)
 int mx_check_no_neighbours(const struct mx_problem *p, const char *what, mx_why *why) {
     if (mx_neighbours(p) == 0) return 0;
     return mx_fail(why, -ENOTSUP,
-                   "%s cannot be shared among ranks, whose neighbours' planes it has no place for; take "
+                   "%s cannot run on several ranks: it has no room for the planes of neighbours; take "
                    "--algorithm stream or redundant",
                    what);
 }
@@ -94,9 +94,8 @@ int mx_check_skewed_ends(const struct mx_problem *p, int dim, const struct mx_cu
     if (cut->count == 1) return 0;
     if (p->sides.side[dim][0] == MX_SIDE_MIRROR && cut->b < least)
         return mx_fail(why, -EINVAL,
-                       "the side %c=mirror needs a Block or strip of (bt + 1) h = %lld %s or more, for the "
-                       "first one holds what the frame copies; this one has %lld: take a longer one, or all "
-                       "%lld",
+                       "%c=mirror: the first Block or strip must hold the cells that the frame copies, (bt + "
+                       "1) h = %lld %s, and it has %lld: take longer ones, or all %lld",
                        'x' + dim, (long long)least, unit(dim), (long long)cut->b,
                        (long long)mx_extent_of(p, dim));
     if (p->sides.side[dim][1] == MX_SIDE_MIRROR && (cut->count - 1) * cut->b > cut->n)
@@ -112,13 +111,11 @@ int mx_check_lapped_ends(const struct mx_problem *p, int dim, const struct mx_cu
     const uint8_t *side = p->sides.side[dim];
     const bool first_short = side[0] == MX_SIDE_MIRROR && mx_min(cut->b, cut->n) < p->h;
     if (!first_short && !(side[1] == MX_SIDE_MIRROR && last < p->h)) return 0;
-    return mx_fail(
-        why, -EINVAL,
-        "the side %c=mirror needs the %d cells that a frame copies in one Block, and blocks of %lld "
-        "%s leave %lld to the %s; take another length, or all %lld",
-        'x' + dim, p->h, (long long)cut->b, unit(dim),
-        (long long)(first_short ? mx_min(cut->b, cut->n) : last), first_short ? "first" : "last",
-        (long long)mx_extent_of(p, dim));
+    return mx_fail(why, -EINVAL,
+                   "%c=mirror: one Block must hold the %d cells that the frame copies, and with Blocks of "
+                   "%lld %s the %s one has only %lld: take another length, or all %lld",
+                   'x' + dim, p->h, (long long)cut->b, unit(dim), first_short ? "first" : "last",
+                   (long long)(first_short ? mx_min(cut->b, cut->n) : last), (long long)mx_extent_of(p, dim));
 }
 
 int mx_check_not_periodic(const struct mx_problem *p, const char *what, mx_why *why) {

@@ -68,8 +68,9 @@ int32_t mx_schedule_final_buffer(const struct mx_algorithm *algorithm, const str
  * (mx_problem.due), and where it is bt levels long: from one due step to the next there are as many of bt
  * levels as fit, and one with what is left. A run that is resumed goes on from any step in the same way. */
 
-/* How many sweeps of which lengths. Kinds may come more than once; there are a few where one number of due is
- * a multiple of the other, else no more than 3 sqrt(nt) or so. */
+/* Iterates over pairs of a sweep length and the number of sweeps of that length. The same length may come
+ * several times. There are a few pairs if one of the two numbers of due is a multiple of the other, otherwise
+ * at most about 3 sqrt(nt). */
 enum { MX_SWEEP_PARTS = 3 };
 struct mx_sweeps {
     int64_t levels, count; /* of the kind at hand */

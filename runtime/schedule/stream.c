@@ -28,11 +28,11 @@
  *
  * Pairs. Where the old value is read, level -1 is loaded into array 1 beside level 0, and the last two levels
  * are stored; both rings hold slabs that are read ahead and slabs that are written behind, and there are no
- * COPYs of the frame, for each array has its own. A strip replaces level -1 only where it computes level 1,
- * so it loads those rows of it, h below those of level 0; and it stores of the last level but one the rows
- * that are its own there, h above those of the last: every row is read by one strip and written by one. Seams
- * are the same: level l+1 of a strip begins 2h rows below level l-1, and the old values of these rows are the
- * seam of level l-1.
+ * COPYs of the frame, for each array has its own. A strip replaces level -1 only where it computes level 1.
+ * So it loads only these rows of level -1; they begin h rows below those of level 0. Of the last level but
+ * one it stores its own rows, which begin h rows above those of the last level. So each row is read by one
+ * strip and written by one strip. Seams are the same: level l+1 of a strip begins 2h rows below level l-1,
+ * and the old values of these rows are the seam of level l-1.
  *
  * C. Planes of C are loaded with those of level 0, and stay until the last level has read them.
  *

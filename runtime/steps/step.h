@@ -40,9 +40,10 @@ struct mx_placement {
     int64_t y_offset, z_offset; /* z + z_offset >= 0 for every plane that has a slot */
 };
 
-/* Buffers. A schedule knows two, 0 and 1: a sweep that reads one writes the other. Of an algorithm that does
- * not work in place the executor may keep them in three, MX_BUFFERS: then the numbers of a schedule say who
- * reads and who writes, and which of the three it is is found when a step is taken from the schedule. */
+/* A schedule knows two Buffers, 0 and 1: a sweep that reads one writes the other. If the algorithm does not
+ * work in place, the executor may use three Buffers (MX_BUFFERS). The schedule's number then only says
+ * whether a Buffer is read or written. The executor chooses the Buffer when it takes the step from the
+ * schedule. */
 enum { MX_BUFFERS = 3 };
 
 /* Beside these numbers the one of the DRAM array of seams, and of the side file that keeps them. Its planes
@@ -103,8 +104,9 @@ struct mx_step {
      * [levels + 1], same lifetime as window, planes before the front cuts them. */
     int64_t seam_in, seam_out;
     const int32_t *seam_z, *seam_nz, *seam_in_y, *seam_in_n, *seam_out_y, *seam_out_n;
-    /* COMMIT: levels done, a multiple of mx_levels_a_step. STORE of a sweep that may store before it has its
-     * first ADVANCE, as slabs no deeper than the frame do: those that will be done; else 0. */
+    /* COMMIT: the levels done, a multiple of mx_levels_a_step. STORE of a sweep that may store before its
+     * first ADVANCE (slabs no deeper than the frame): the levels that will be done when the sweep ends. Else
+     * 0. */
     int64_t time;
 };
 

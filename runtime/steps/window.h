@@ -52,9 +52,9 @@ struct mx_seam {
     int64_t seam_rows;
     struct mx_front front;
     const int32_t *first_z;  /* per level 0..levels */
-    const int32_t *n_planes; /* per level: planes from first_z on that this call, as far as the front cuts
-                                none of them off, inserts or saves; levels >= 1: those of the level's window,
-                                0: those loaded for this call; 0 = none */
+    const int32_t *n_planes; /* per level: the planes from first_z on that this call inserts or saves, before
+                                the front cuts them. For level 0 these are the planes loaded for this call,
+                                for higher levels those of the level's window. 0 = none */
     const int32_t *first_y;  /* per level 0..levels: Buffer row of seam row 0 */
     const int32_t *n_rows;   /* per level: rows that count, <= seam_rows */
 };

@@ -78,11 +78,10 @@ int mx_norms_make(const struct mx_norms_options *o, mx_why *why, struct mx_norms
         return mx_fail(why, -EINVAL, "the kernel has %d reductions; up to %d are possible", o->n_reduce,
                        MX_MAX_REDUCES);
     if (o->spans && mx_form(o->problem) == MX_STAGGERED && (o->max_change || o->rms_change))
-        return mx_fail(
-            why, -EINVAL,
-            "the change of a staggered system cannot be had of rows in pieces, %lld cells a row; leave "
-            "--column out",
-            (long long)o->problem->nx);
+        return mx_fail(why, -EINVAL,
+                       "max-change and rms-change of a staggered system need whole rows of %lld cells, and "
+                       "--column cuts rows: leave --column out",
+                       (long long)o->problem->nx);
     struct mx_norms *n = calloc(1, sizeof *n);
     if (n == NULL) return mx_fail(why, -ENOMEM, "no memory for norms");
     n->o = *o;
@@ -97,8 +96,7 @@ int mx_norms_make(const struct mx_norms_options *o, mx_why *why, struct mx_norms
         mx_norms_free(n);
         return mx_fail(
             why, -ENOMEM,
-            "norms need %lld bytes of DRAM for the sums of %lld rows, and they are not there; max-change "
-            "alone needs none",
+            "there is no memory for the %lld bytes that norms of %lld rows need; max-change alone needs none",
             (long long)mx_norms_bytes(o), (long long)(o->problem->ny * o->problem->nz));
     }
     *out = n;

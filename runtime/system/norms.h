@@ -8,15 +8,14 @@
  * of what the level reads: of the state that the step is computed from. Its maximum or minimum is NaN where a
  * value is.
  *
- * Rows are reduced whole: a lane is a chain of additions from left to right, so a row that comes in spans is
- * reduced when the last of its cells has come, by who brings it, and spans may be cut anywhere and come in
- * any order. What is needed is that the row, and what it is compared with, are still in DRAM then: at the
- * last level of a sweep nothing that follows writes either array's row before the call ends, and that is
- * where checks are (mx_problem.due). The row before is the same row of the other array, which an engine
- * writes whole at the level before, or hands over (tiles computed in place); of staggered systems, whose
- * state is replaced by the last level itself, engines compute such a level row by row, whole rows, and keep
- * each while it is replaced. Rows, and spans, may be computed again (whole, and not at the same time): the
- * sum of a row is stored, not added.
+ * Rows are reduced whole, since a lane is a chain of additions from left to right. Spans of a row may be cut
+ * anywhere and come in any order: the thread that brings the last cell reduces the row. At that moment the
+ * row and the row it is compared with must still be in DRAM. They are at the last level of a sweep, because
+ * nothing writes them before the call ends. Therefore checks are at ends of sweeps (mx_problem.due). The row
+ * before is the same row of the other array, which an engine writes whole at the level before, or hands over
+ * (tiles computed in place); of staggered systems, whose state is replaced by the last level itself, engines
+ * compute such a level row by row, whole rows, and keep each while it is replaced. Rows, and spans, may be
+ * computed again (whole, and not at the same time): the sum of a row is stored, not added.
  *
  * Memory: a number for every row and quantity: 8 * ny * nz bytes for each field with rms-change and for each
  * reduction of the kernel, 4 * ny * nz more where rows come in spans; three times, since a step may begin
@@ -78,9 +77,8 @@ void mx_norms_free(struct mx_norms *norms); /* NULL allowed */
 
 /* Is this level (absolute, from 0) the last of a check step? Then its rows are to be handed over. */
 bool mx_norms_due(const struct mx_norms *norms, int64_t level);
-/* Is the change of rows of this level to be had only against what they hold before it is computed (staggered:
- * the step before is gone)? Then the old row must be kept for mx_norms_row; else it is the same row of the
- * other array. */
+/* Does this level overwrite the state that its change is measured against? Staggered systems do. The caller
+ * must then keep each old row for mx_norms_row. Otherwise the old row is the same row of the other array. */
 bool mx_norms_needs_old(const struct mx_norms *norms, int64_t level);
 
 /* Are there reductions, which want the row as the kernel gets it? */

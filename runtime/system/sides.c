@@ -20,9 +20,10 @@ static int side_find(const char *from, size_t length) {
 
 int mx_sides_parse(const char *text, mx_why *why, struct mx_sides *sides) {
     if (text[0] < 'x' || text[0] > 'z' || text[1] != '=')
-        return mx_fail(why, -EINVAL,
-                       "side '%s' names no dimension; x, y and z are there: x=periodic or z=fixed,mirror",
-                       text);
+        return mx_fail(
+            why, -EINVAL,
+            "side '%s' names no axis: begin it with x=, y= or z=, such as x=periodic or z=fixed,mirror",
+            text);
     const char *first = text + 2, *comma = strchr(first, ','), *second = comma != NULL ? comma + 1 : first;
     const size_t length[2] = {comma != NULL ? (size_t)(comma - first) : strlen(first), strlen(second)};
     const int side[2] = {side_find(first, length[0]), side_find(second, length[1])};
@@ -150,7 +151,7 @@ int mx_frame_parse(const char *text, mx_why *why, struct mx_frame *out) {
     const double value = strtod(text, &end);
     if (end == text || *end != 0 || text[0] == ' ')
         return mx_fail(why, -EINVAL,
-                       "frame '%s' is not known; it is included, edge, mirror, periodic or a value", text);
+                       "frame '%s' is not known; take included, edge, mirror, periodic or a value", text);
     *out = (struct mx_frame){MX_FRAME_VALUE, value};
     return 0;
 }

@@ -18,8 +18,10 @@ static int place_seams(const struct job *job, struct mx_plan *p, mx_why *why) {
     bool given = p->seams[0] != 0;
     if (!mx_job_measure(job, p, &o)) return 0; /* the check says why */
     if (given && o.plan.seams[0] == 0)
-        return mx_fail(why, -EINVAL,
-                       "plan: 'faces=%s', but it has none: only stream with strips (by < ny) does", p->seams);
+        return mx_fail(
+            why, -EINVAL,
+            "plan: 'faces=%s' is for stream with strips (by < ny), and this plan has no strips: leave it out",
+            p->seams);
     memcpy(p->seams, o.plan.seams, sizeof p->seams);
     bool file = !given && p->seams[0] != 0 && !job->resident &&
                 (o.dram_bytes >= job->room_bytes || o.device_bytes > job->device_bytes);

@@ -82,7 +82,10 @@ void mx_tune_explain_misfit(const struct context *c, const struct job *job, stru
     }
     out->smallest_dram_bytes = smallest_dram(c, job, &p);
     if (out->smallest_dram_bytes == 0 && c->q.layout != NULL)
-        snprintf(out->why, sizeof out->why, "%s has no plan for the layout of this store here", name);
+        snprintf(
+            out->why, sizeof out->why,
+            "%s has no plan for this store on this device: its rows are %lld bytes apart, its planes %lld",
+            name, (long long)c->q.layout->row_pitch_bytes, (long long)c->q.layout->plane_pitch_bytes);
     else if (out->smallest_dram_bytes == 0)
         snprintf(out->why, sizeof out->why, "%s has no plan for this grid at any size of DRAM", name);
     else if (job->resident && job->algorithm->needs_mapped)

@@ -17,7 +17,7 @@ static int find_tuner(const struct mx_tune_request *q, mx_why *why) {
                            "tuner %s chooses the Block itself: leave --block out, or give --tuner manual",
                            q->tuner);
         }
-    return mx_fail(why, -EINVAL, "tuner '%s' is not known; it is blk, naive or manual", q->tuner);
+    return mx_fail(why, -EINVAL, "tuner '%s' is not known; take blk, naive or manual", q->tuner);
 }
 
 /* Where nothing but a direct algorithm may be chosen, periodic sides in y and z need the engine that computes
@@ -55,7 +55,7 @@ static int find_engine(struct mx_tune_request *q, mx_why *why) {
     if (q->engine == NULL && asks_level_by_level(q)) q->engine = "iblock";
     if (q->engine == NULL) q->engine = faster_engine(&q->rates);
     if (mx_engine_find(q->engine) != NULL) return 0;
-    return mx_fail(why, -EINVAL, "engine '%s' is not known; it is iblock or tiled", q->engine);
+    return mx_fail(why, -EINVAL, "engine '%s' is not known; take iblock or tiled", q->engine);
 }
 
 static int check_in_place(const struct mx_tune_request *q, mx_why *why) {

@@ -2,12 +2,12 @@
 /* search_lapped.c - overlapped blocks: redundant.
  *
  * Cost is predicted seconds: redundant rows are read and computed. bt is balanced in both searches, as Fig.
- * 15 of the paper has it. With 2 bt h <= b only the last block and the one before it are clipped at the end
- * of the grid, so for k blocks in a dimension, reads and updates are flat in b up to (n + h - bt h) / (k - 1)
- * and fall beyond (the last block gets shorter than its halo), while DRAM grows with b, but for k = 3, where
- * it falls beyond that point. An engine may compute faster the longer b is in y, never slower. So: in y the
- * greatest b that fits, or the least that costs as little; in z the least, and all beyond. More blocks cost
- * more, so of those in y the fewest that fit.
+ * 15 of the paper has it. With 2 bt h <= b, only the last two blocks are clipped at the end of the grid. So
+ * for k blocks in a dimension, reads and updates are constant up to b = (n + h - bt h) / (k - 1). Beyond it
+ * they fall, because the last block gets shorter than its halo. DRAM grows with b; only for k = 3 it falls
+ * beyond that point. An engine may compute faster the longer b is in y, never slower. So: in y the greatest b
+ * that fits, or the least that costs as little; in z the least, and all beyond. More blocks cost more, so of
+ * those in y the fewest that fit.
  */
 #include "tune/search.h"
 

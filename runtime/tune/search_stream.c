@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* search_stream.c - stream: whole planes, and strips of them.
  *
- * Whole planes move 2 N bytes a sweep whatever bt is, so the fewest sweeps win, then the least DRAM: which of
- * the bt with as many sweeps that is depends on which array the last level of the last sweep is in, so all
- * are tried; where DRAM alone counts, the shortest and the next longer bt. Strips (by < ny) are as
- * time-skewed blocks in y, with 2 bt h <= by; two of them need one store of seams, more need two. In a side
- * file seams take the same DRAM however many strips there are, and each further one moves more of them: the
- * fewest that fit win there too.
+ * With whole planes a sweep moves 2 N bytes whatever bt is. So the fewest sweeps win, then the least DRAM.
+ * The DRAM of a bt depends on the array that holds the last level of the last sweep. So every bt with the
+ * fewest sweeps is tried; where DRAM alone counts, only the shortest bt and the next longer one. Strips (by <
+ * ny) are as time-skewed blocks in y, with 2 bt h <= by; two of them need one store of seams, more need two.
+ * In a side file seams take the same DRAM however many strips there are, and each further one moves more of
+ * them: the fewest that fit win there too.
  */
 #include "tune/search.h"
 

@@ -77,6 +77,7 @@ void mx_tune_take_context(const struct context *c, struct mx_tune_result *r) {
 /* Nothing fits: which algorithm would need the least DRAM? */
 static int fail_all(const struct context *c, const struct mx_tune_result *r, mx_why *why) {
     const struct mx_tune_candidate *least = NULL;
+    const struct mx_problem *p = c->q.problem;
     for (int i = 0; i < r->n_candidates && c->q.accel != NULL; i++)
         if (strcmp(r->candidates[i].algorithm, "stream") == 0 || i + 1 == r->n_candidates)
             return mx_fail(why, -ENOMEM, "%s", r->candidates[i].why);
@@ -88,7 +89,11 @@ static int fail_all(const struct context *c, const struct mx_tune_result *r, mx_
     if (least == NULL && c->q.layout != NULL && (c->q.whole_planes || c->q.style == MX_TUNE_TRANSFER))
         return mx_tune_explain_layout(&c->q, c->q.algorithm != NULL ? c->q.algorithm : "a run", why);
     if (least == NULL)
-        return mx_fail(why, -EINVAL, "no algorithm has a plan for this grid and these options");
+        return mx_fail(why, -EINVAL,
+                       "no algorithm has a plan for %lld x %lld x %lld cells and %lld steps with these "
+                       "options (%s): change options of the plan, or the grid",
+                       (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt,
+                       r->candidates[0].why);
     return mx_fail(
         why, -ENOMEM, "%s; %s of DRAM less %s reserve and %s for the program: give --dram %lluMiB or more%s",
         least->why, mx_size(c->q.dram_bytes).text, mx_size(c->q.reserve_bytes).text,
@@ -101,7 +106,7 @@ static int tune_named(const struct context *c, mx_why *why, struct mx_tune_resul
     const struct mx_algorithm *a = mx_algorithm_find(c->q.algorithm);
     if (a == NULL)
         return mx_fail(why, -EINVAL,
-                       "algorithm '%s' is not known; it is one of direct, redundant, skewed, skewed-y, "
+                       "algorithm '%s' is not known; take one of direct, redundant, skewed, skewed-y, "
                        "skewed-min, stream, resident, or a name of the papers (aio3y, aio5y, ...)",
                        c->q.algorithm);
     int err = mx_tune_one(c, a, why, &r->candidates[0], &job);

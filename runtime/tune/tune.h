@@ -110,11 +110,12 @@ int mx_rates_store(const char *cache_path, const char *device_key, const char *c
 
 /* Measures sequential reads, writes and both together, in long and in short requests, through the public
  * device API, in about `seconds` on `bytes` of the place (0 = 2 s, 256 MiB). A device is not equally fast at
- * any time: all are measured in turns, and medians count. Where `seconds` are given and *rates has what a
- * request and mixed bytes took before, requests are taken for as much slower as these are. Opens a store of
- * its own at options->path and removes it; refuses (-EBUSY, -EEXIST) what mx_device_open refuses. Never to be
- * called on a place whose content counts. Fills the device rates of *rates. A block device is only read, and
- * not as a store: the read rate is filled, the others stay, and why says so though 0 is returned. */
+ * any time: all are measured in turns, and medians count. If `seconds` is given and *rates has an earlier
+ * request_s and mixed_bytes_per_s, request_s is not measured: it is scaled by the old mixed rate over the new
+ * one. Opens a store of its own at options->path and removes it; refuses (-EBUSY, -EEXIST) what
+ * mx_device_open refuses. Never to be called on a place whose content counts. Fills the device rates of
+ * *rates. A block device is only read, and not as a store: the read rate is filled, the others stay, and why
+ * says so though 0 is returned. */
 int mx_calibrate_device(const struct mx_device_options *options, double seconds, uint64_t bytes, mx_why *why,
                         struct mx_rates *rates);
 /* Measures the update rate of both engines and the copy rate on a grid with the problem's rows, in turns, of
@@ -135,9 +136,10 @@ bool mx_refined_for(const struct mx_refined *refined, const struct mx_problem *p
 /* What --calibrate does: measures the compute rates, refines the sizes of the tiled engine, measures the
  * device where `device` is not NULL (a path that is a file is measured in its directory, so that no file is
  * touched), and stores all of it in the cache; *rates receives it. memory_bytes bounds the DRAM that is used.
- * seconds: 0 = 7 s; else about so long in all, and the refined sizes that *rates has are kept, with what they
- * raise the tiled rate by: how fast the machine is now, beside what it was. A cache that cannot be written is
- * no error. Of a block device see mx_calibrate_device. */
+ * seconds: 0 = 7 s. Otherwise the measurement takes about so long in all, and searches for no sizes: the
+ * refined sizes in *rates stay, with the gain that was measured with them. This tells how fast the machine is
+ * now, compared with before. A cache that cannot be written is no error. Of a block device see
+ * mx_calibrate_device. */
 int mx_rates_renew(const struct mx_device_options *device, const struct mx_problem *problem,
                    const struct mx_machine *machine, int32_t threads, uint64_t memory_bytes, double seconds,
                    mx_why *why, struct mx_rates *rates);
@@ -239,9 +241,9 @@ struct mx_tune_request {
  * overlap, else their sum, plus what never overlaps; of ranks max(that + lag, link). */
 struct mx_seconds {
     double io_s, compute_s, copy_s;
-    double stall_s; /* of Blocks, beside the time of their bytes: requests, and that reading and writing take
-                       turns where Block follows Block; of mapped Buffers what read-ahead brings in too, and
-                       that the kernel pages slowly */
+    double stall_s; /* I/O time beyond that of the bytes. With Blocks: the cost of requests, and that reading
+                       and writing take turns from Block to Block. With mapped Buffers: the extra bytes of
+                       read-ahead, and the slow paging of the kernel */
     double cores_s; /* that transfers take from the computation */
     double bus_s;   /* to and from an accelerator, the longer one; io_s is at least that */
     double flash_s; /* with an accelerator: io_s without the bus */
@@ -285,7 +287,7 @@ struct mx_tune_result {
     struct mx_rates rates; /* complete */
     int64_t z_step;        /* bz is a multiple of this, or nz */
     int64_t n_evaluated;
-    uint64_t search_ns; /* CPU time */
+    uint64_t search_ns;                                          /* CPU time */
     struct mx_tune_candidate candidates[MX_TUNE_MAX_CANDIDATES]; /* winner first, then by seconds, then those
                                                                     that do not fit */
     int32_t n_candidates;

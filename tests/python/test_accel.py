@@ -272,7 +272,7 @@ def test_fault_and_resume(memext, place, word):
 
 
 @pytest.mark.parametrize("words, naming", [
-    (["--accel", "host,device=0"], ["device=0", "nothing"]), (["--accel", "opencl,memory=1MiB"], ["--device-memory 1MiB"]),
+    (["--accel", "host,device=0"], ["device=0", "single device"]), (["--accel", "opencl,memory=1MiB"], ["--device-memory 1MiB"]),
     (["--accel", "host,memory=99999999999999999999"], ["no size"]), (["--accel", "host,rate=inf"], ["no rate"]),
     (["--accel", "nothing"], "auto, cuda, opencl or host"),
     (["--accel", "host,speed=3"], "rate="),

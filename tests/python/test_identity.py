@@ -337,7 +337,7 @@ def test_a_run_removes_and_shows_its_own_state_alone(mx, quick_place):
         assert list(quick_place.iterdir()) == []
     a = mx.Run(u=u, **common).advance(3)
     (quick_place / "memext.store").unlink()
-    with pytest.raises(mx.MemextError, match="no more"):
+    with pytest.raises(mx.MemextError, match="no longer holds the state"):
         a.advance(4)
     a.close()
 

@@ -325,11 +325,11 @@ def test_what_sides_ask_of_a_plan(memext, place):
     deep = ["--algorithm", "stream", "--block", NY, NZ]
     memext.refused("run", "-n", 20, 30, 6, "-t", 20, "--side", "z=periodic", *run[7:], "--algorithm", "stream", "--block", 30, 6, 9,
                    naming=["z=periodic: a sweep of 9 levels", "bt = 6 or less"])
-    memext.refused(*run, "--side", "y=mirror", "--algorithm", "stream", "--block", 5, NZ, 6, naming=["y=mirror", "7 rows or more", "all 29"])
+    memext.refused(*run, "--side", "y=mirror", "--algorithm", "stream", "--block", 5, NZ, 6, naming=["y=mirror", "= 7 rows, and it has 5", "all 29"])
     memext.refused(*run, "--side", "z=periodic", "--algorithm", "skewed", naming=["z=periodic", "skewed", "stream or redundant"])
     memext.refused(*run, "--side", "x=mirror", "--column", 8, *deep, 3, naming=["--column"])
     memext.refused("run", "-n", 5, 1, 3, "-t", 3, "--side", "z=mirror", "--backend", "mmap", "-d", place, "--quiet", "--algorithm", "direct-skewed-opt", "--block", 1, 1, 1,
-                   naming=["z=mirror", "2 planes or more"])
+                   naming=["z=mirror", "= 2 planes, and it has 1"])
     assert not (place / "memext.store").exists()
 
 

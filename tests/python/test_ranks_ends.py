@@ -96,7 +96,7 @@ def test_built_without_mpi(memext, tmp_path):
     said = memext("info", program=program, env=env).stdout
     if "memext-" in said.partition("links")[2]:
         pytest.skip("memext is installed, with its modules")
-    assert "NOT HERE: not built: packages-mpi.txt was not installed" in said
+    assert "NOT HERE: memext was built without MPI: install packages-mpi.txt and build again" in said
     assert memext("run", *GRID, "--ranks", 2, "--backend", "dram", "--quiet", program=program, env=env).returncode == 0
     for variable in ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]:
         memext.refused("run", *GRID, "--backend", "dram", program=program, env={**env, variable: "2"}, naming=["without its MPI", "packages-mpi.txt"])

@@ -119,7 +119,7 @@ def test_fewer_steps_than_some_have(memext, place, tmp_path, behind, steps, to):
     """What counts is the step that all have; a number below that is refused, by one of them."""
     uneven(memext, place, tmp_path, behind)
     done = memext("run", "--resume", "-d", place, "--ranks", to, *EACH, "-t", 3, "--quiet")
-    assert done.returncode == 2 and done.stderr.count("holds step 4, and only 3 steps") == 1, done.stderr
+    assert done.returncode == 2 and done.stderr.count("holds step 4, and -t asks for 3") == 1, done.stderr
     result = ranks(memext, place, to, "--resume", "-t", steps)
     assert (result["resumed_from"], result["steps_done"]) == (4, steps)
     assert result["checksum"] == alone(memext, *GRID, "-t", steps)["checksum"]
@@ -190,7 +190,7 @@ def test_what_is_no_set(memext, place, tmp_path):  # noqa: F811
     memext.refused("export", place / "rank-1", *out, naming=["planes 18 to 35", "that all of them were given with -d"])
     assert info(memext, place / "rank-1")["store"]["rank"] == 1
     shutil.rmtree(place / "rank-1")
-    memext.refused("export", place, *out, naming=["no state is whole"])
+    memext.refused("export", place, *out, naming=["hold no whole state"])
     told = info(memext, place)
     assert told["sets"] == [] and sorted(told["left"]) == [str(place / f"rank-{k}") for k in (0, 2)]
     assert "of rank 2 of 3, cut 0, step 17: no whole set" in memext("info", place).stdout
@@ -238,7 +238,7 @@ def test_numbered_places(memext, place, tmp_path):  # noqa: F811
     assert f"memext export {base} -o" in memext("info", base).stdout
     assert exported(memext, base, tmp_path / "out.npy")[0] == (tmp_path / "alone.npy").read_bytes()
     said = memext("info", place / "p0").stdout
-    assert "a part of what 2 ranks have" in said and "export" not in said and "--resume" not in said, said
+    assert "one of the stores of 2 ranks" in said and "export" not in said and "--resume" not in said, said
     memext.refused("export", place / "p0", "-o", tmp_path / "none.npy", naming=["%r"])
     memext.refused("export", place / "q%r", "-o", tmp_path / "none.npy", naming=["q%r"])
     memext.refused("info", place / "q%r", naming=["q%r"])

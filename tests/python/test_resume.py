@@ -127,7 +127,7 @@ def test_what_does_not_belong_to_the_store(memext, place):
     """Options that contradict the store are refused and name what it holds; the store is as before."""
     interrupt(memext, place, "stream", "uring")
     before = stored(memext, place)
-    for words, naming in [(["-n", 5, 5, 5], "30 x 29 x 31"), (["-t", 1], "nothing goes back"), (["--stencil", "box27"], "star7"),
+    for words, naming in [(["-n", 5, 5, 5], "30 x 29 x 31"), (["-t", 1], "a run cannot go back"), (["--stencil", "box27"], "star7"),
                           (["--dtype", "f32"], "f64"), (["--coef", "1,2"], "0.4"), (["--init", "zero"], "random"),
                           (["--algorithm", "skewed"], "redundant or stream"), (["--algorithm", "direct", "--backend", "mmap"], "stream"),
                           (["--force"], "--resume"), (["--dry-run"], "--resume")]:

@@ -162,7 +162,7 @@ def test_refusals_of_resuming(memext, system, place, tmp_path):
         (["--input", "p=p.old.npy"], ["p.old.npy", "leave"]),
         (["--field", "v=damping.npy"], ["damping.npy", "leave --field out"]),
         (["--field-copy"], ["exclude"]),
-        (["-t", 2], ["holds step 3", "nothing goes back"]),
+        (["-t", 2], ["holds step 3", "a run cannot go back"]),
         (["--in-place"], ["in-place"]),
         (["-o", "p=p.npy", "--overwrite"], ["never written"]),
         (["-o", "damping.npy", "--overwrite"], ["never written"]),

@@ -28,7 +28,7 @@ Test(sides, words) {
     const struct mx_sides before = s;
     refused(mx_sides_parse("y=periodic,mirror", &why, &s), &why, -EINVAL, "both ends");
     refused(mx_sides_parse("w=fixed", &why, &s), &why, -EINVAL, "'w=fixed'");
-    refused(mx_sides_parse("", &why, &s), &why, -EINVAL, "no dimension");
+    refused(mx_sides_parse("", &why, &s), &why, -EINVAL, "no axis");
     refused(mx_sides_parse("y=reflect", &why, &s), &why, -EINVAL, "'reflect'");
     refused(mx_sides_parse("y=mirror,", &why, &s), &why, -EINVAL, "z=fixed,mirror");
     refused(mx_sides_parse("y=mirror,fixed,fixed", &why, &s), &why, -EINVAL, "'fixed,fixed'");
@@ -178,7 +178,7 @@ Test(points, words, .init = make_folder, .fini = remove_folder) {
     } bad[] = {
         {"u@20,0,0", a, "x = 20 is outside the grid, whose cells are 0 to 19", -EINVAL},
         {"u@0,-1,0", a, "y = -1", -EINVAL},
-        {"v@0,0,0", a, "no field v; there is u", -EINVAL},
+        {"v@0,0,0", a, "field v is not known; the fields are u", -EINVAL},
         {"u@0,0", a, "FIELD@X,Y,Z=wavelet.npy", -EINVAL},
         {"u@0,0,0.5", a, "FIELD@X,Y,Z", -EINVAL},
         {"u@0, 1,0", a, "FIELD@X,Y,Z", -EINVAL},

@@ -95,7 +95,8 @@ def nrrd(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
             _nrrd_line(line.decode("latin1").rstrip("\r\n"), header, pairs, path)
         begin, attached = file.tell(), line != b""
     for key in pairs & (_NRRD_FIELDS - {"labels"}):
-        raise refusal(f"{path}: '{key}:=' is a pair of the user's, and a field of its name says how cells are read: write '{key}: ...'")
+        raise refusal(f"{path}: its header has the pair '{key}:=', but the field '{key}:' of that name says how cells are read, and readers differ over "
+                      f"which one counts: write '{key}: ...'")
     _only_one(path, dataset)
     for key in ("type", "sizes", "encoding"):
         if key not in header:

@@ -141,7 +141,7 @@ extern const struct mx_sys mx_sys_kernel; /* the real one */
 /* The one in use. Tests put another in its place before anything is opened. */
 extern const struct mx_sys *mx_sys;
 
-/* The value of a call of the table, made again as long as it is interrupted. Not for close. */
+/* Repeats a call of the table until its result is not -EINTR, and gives that result. Not for close. */
 #define mx_retry(call)                                                                                       \
     __extension__({                                                                                          \
         __typeof__(call) value_of_call_;                                                                     \
@@ -157,11 +157,11 @@ int mx_write_all(int fd, const void *from, size_t bytes, off_t at);
 /* Makes the names in the directory of this file durable. */
 int mx_sync_directory(const char *path_of_a_file_in_it);
 
-/* Tests: puts a table before mx_sys that fails as spec says. Words, separated by commas: call=N (the N-th
- * call fails and is not made, counted from 1; 0 = none), errno=E (with this number, default 5),
+/* For tests: wraps mx_sys in a table whose calls fail as spec says. Words, separated by commas: call=N (the
+ * N-th call fails and is not made, counted from 1; 0 = none), errno=E (with this number, default 5),
  * calls_from=NAME (only calls of this name count, "pwrite"), eintr=P (a call that may be interrupted gives
- * -EINTR first, with probability P, at most 0.99), seed=N. Words of the backend fault are left to it. A spec
- * without a word for calls, or NULL, takes the table away again. -EINVAL with a sentence. */
+ * -EINTR first, with probability P, at most 0.99), seed=N. Words for the backend `fault` are ignored here.
+ * NULL, or a spec without call, errno, calls_from and eintr, removes the table. -EINVAL with a sentence. */
 int mx_fault_calls(const char *spec, mx_why *why);
 uint64_t mx_fault_calls_made(void); /* calls that counted since mx_fault_calls */
 

@@ -18,8 +18,9 @@
  * Before the include:
  *   MX_NAME             text, up to 63 characters
  *   MX_RADIUS           1 to 8: how far AT of a state field may reach in x, y and z
- *   MX_STATE(F)         the fields of the state, up to 32; names of up to 23 characters, none of them twice,
- *                       no word of a cell (X, T, NX ...), and not F, which may be called otherwise
+ *   MX_STATE(F)         the fields of the state, up to 32, with different names of up to 23 characters. A
+ *                       name is no word of a cell (X, T, NX ...) and not the macro's argument F. For a field
+ *                       F, rename the argument: MX_STATE(ITEM) ITEM(F, double).
  *   MX_FORM             MX_JACOBI (default): the new state from the old one.
  *                       MX_LEAPFROG: u(t+1) from u(t), over u(t-1), which is OLD(u).
  *                       MX_STAGGERED: a time step is two levels; MX_CELL_B computes the fields of MX_PARTNER
@@ -42,8 +43,8 @@
  *   NX NY NZ                interior cells of the grid
  *   T                       time step that the new values are computed from, from 0
  *
- * A cell that does not SET a field keeps its value: AT(field, 0, 0, 0), with MX_STAGGERED OLD(field). Where a
- * field is SET twice the last value counts. `return` ends the cell.
+ * If a cell does not SET a field, the new value of the field is AT(field, 0, 0, 0); with MX_STAGGERED it is
+ * OLD(field). Where a field is SET twice the last value counts. `return` ends the cell.
  *
  * Reductions: numbers that a run takes at its check steps (--check, --until), the sum, the maximum or the
  * minimum of an expression over all cells, and of every plane of z. After the cells, for each name of
@@ -55,10 +56,10 @@
  *
  * with AT, PARAM, X Y Z, NX NY NZ and T as in a cell, and RESULT(value), a double, at most once: a cell
  * without it counts for nothing (0 in a sum, minus infinity in a maximum, infinity in a minimum).
- * Of the check after step s it reads what the last level of that step reads, the state at T = s - 1: fields
- * of MX_STATE, of a staggered kernel those of MX_PARTNER, and MX_FIXED. Sums are taken in one fixed order
- * (cells of a row in eight lanes, lanes, rows, planes): the same bits on any number of threads. A maximum or
- * minimum is NaN where a value is.
+ * At the check after step s, a reduction reads what the last level of that step reads: the state at
+ * T = s - 1. It may read the fields of MX_FIXED and those of MX_STATE; in a staggered kernel, those of
+ * MX_PARTNER instead of MX_STATE. Sums are taken in one fixed order (cells of a row in eight lanes, lanes,
+ * rows, planes): the same bits on any number of threads. A maximum or minimum is NaN if any value is NaN.
  *
  * The loop over x is vectorised if its body has no branches that the compiler cannot turn into a choice: read
  * with AT first, then choose with ?: .
@@ -274,7 +275,7 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
          char mx_nothing;                                                                                    \
      }))
 
-/* What is widened is no farther than the radius: offsets that are known here only. */
+/* AT reads the widened copy only at constant offsets: the copy reaches no farther than MX_FIXED_RADIUS. */
 #define MX_FROM_(type, at, pitch, dy) ((const type *)((const char *)(at) + (mx_row + (dy)) * (pitch)))
 #define AT(name, dx, dy, dz)                                                                                 \
     (__builtin_choose_expr(                                                                                  \
@@ -293,7 +294,8 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define NY (mx_r->ny)
 #define NZ (mx_r->nz)
 
-/* What a field that is read, one of C, and one that is written are in the loop over x. */
+/* Declarations for the loop over x: of a field that is read, of a fixed field, of a parameter, and of a field
+ * that is written. */
 #define MX_SIDE_(reach) (2 * (reach) + 1)
 #define MX_READ_(name, type)                                                                                 \
     const void *const *const mx_at_##name = mx_r->in + mx_index_##name * MX_SIDE_(MX_RADIUS);                \

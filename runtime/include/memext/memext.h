@@ -98,8 +98,8 @@ struct mx_device_options {
                        other users */
     bool keep;      /* leave the file of a directory store behind when the device is closed */
     const char *fault; /* fault backend: "seed=7,eio=0.01,enospc=0,short=0.1,delay_us=50,reorder=1" */
-    bool no_lock; /* go on where the file system has no locks (-ENOLCK without): that nobody else works in the
-                     place is for the caller to know */
+    bool no_lock; /* work on a file system without locks too; without this option that is -ENOLCK. The caller
+                     must then make sure that nobody else works in the place. */
 };
 
 struct mx_device_facts {
@@ -152,11 +152,12 @@ int mx_device_flush(mx_device *device);
  * returns. -ENOTSUP where facts.durable is false. */
 #define MX_NOTE_BYTES 14336
 int mx_device_commit(mx_device *device, const void *note, size_t note_bytes);
-/* Declares the run that the notes tell of as done: the store holds nothing that a resume needs. Until then a
- * store with a note is not overwritten without `force`, and the file of a directory store stays when the
- * device is closed. Finished with `keep`, it is not overwritten without `force` either, and stays; what is
- * left in a directory is never overwritten without `force`. Of a store that is removed when it is closed
- * this is not on stable storage when it returns. -ENOTSUP where facts.durable is false. */
+/* Marks the run of the newest note as done: no resume needs the store any more. A named file or block device
+ * may then be overwritten without `force`, and mx_device_close removes the file of a directory store. Before
+ * the mark, a store with a note stays, and overwriting it needs `force`. The same holds after the mark if the
+ * device was opened with `keep`. A store with a note that was left behind in a directory always needs
+ * `force`. When the function returns, the mark is on stable storage, unless mx_device_close will remove the
+ * file. -ENOTSUP where facts.durable is false. */
 int mx_device_finish(mx_device *device);
 /* Copies the newest note; returns its length (0 = none was committed) or -ENOSPC where capacity is too small.
  */
@@ -185,14 +186,15 @@ struct mx_store_facts {
  * or no store), -EACCES, -ENOTBLK, -ELOOP (a symbolic link), -ENOTSUP (a store of another format), -EIO
  * (damaged, or shorter than its Buffers). */
 int mx_store_look(const char *path, mx_why *why, struct mx_store_facts *out);
-/* The same with what its note says, as one JSON object, the one that `memext info PATH --json` has as
- * `store`: state, problem, plan, step and, as `arrays`, name, dtype, offset_bytes, row_pitch_bytes and
- * plane_pitch_bytes of every field in the file: of its first cell, frame counted, which reaches
- * problem.h cells beyond nx and ny on every side. `planes` counts its planes: frame_low of a frame, nz,
- * frame_high of a frame, problem.h each. In the store of a rank a field of the state has no frame where the
- * planes of another rank follow (0); a read-only field has. `buffer` names the Buffer that a field lies in.
- * They hold step `step` until somebody goes on with the store: look at its generation again after a read.
- * *out is to be given to free(). Errors as above; -ENOMEM. */
+/* Looks at a store as mx_store_look does, and returns one JSON object: what `memext info PATH --json` prints
+ * under `store`. With a note it has, among others, state, problem, plan, step and `arrays`. `arrays` has an
+ * entry for each field whose cells are in the file: name, dtype, buffer, offset_bytes, row_pitch_bytes,
+ * plane_pitch_bytes, planes, frame_low, frame_high. `buffer` names the Buffer of the field. offset_bytes is
+ * where the first cell lies in the file, frame included. Rows and planes include the frame, which is
+ * problem.h cells wide in x and y. planes = frame_low + nz + frame_high. frame_low and frame_high are
+ * problem.h. In the store of a rank they are 0 for a field of the state at an end where another rank's planes
+ * follow. The arrays hold step `step` until a run goes on with the store: look at its generation again after
+ * a read. *out is to be given to free(). Errors as above; -ENOMEM. */
 int mx_store_report(const char *path, mx_why *why, char **out);
 
 /* The hashes of --integrity, for programs that read a store's file themselves: those of the Buffer `buffer`
@@ -205,16 +207,18 @@ void mx_hashes_free(mx_hashes *hashes); /* NULL allowed */
 uint64_t mx_hashes_unit_bytes(const mx_hashes *hashes);
 /* Where the last unit of the Buffer ends. */
 uint64_t mx_hashes_bytes(const mx_hashes *hashes);
-/* Compares what was read from byte offset_bytes of the Buffer on, whole units: 0, or -EBADMSG with the first
- * byte of the first unit that differs in *damage. A unit that no hash is known of passes. -EINVAL: these are
- * no whole units. Any thread may call. */
+/* Compares data, read from byte offset_bytes of the Buffer, with the hashes. offset_bytes and bytes are whole
+ * units; only the Buffer's last unit may be shorter. 0 = equal. -EBADMSG = a unit differs: *damage is the
+ * offset of the first one in the Buffer. A unit without a known hash passes. -EINVAL: not whole units, or
+ * beyond the Buffer. Any thread may call. */
 int mx_hashes_check(const mx_hashes *hashes, uint64_t offset_bytes, uint64_t bytes, const void *data,
                     uint64_t *damage);
 
 /* Gives up a store: its file in a directory goes, a file or block device may be overwritten from then on.
- * generation and run: as mx_store_report told of it (`run`, a number; 0 = none), so that nobody's state goes
- * but the one that is meant: -ESTALE with a sentence where it has gone on, or another store lies there.
- * generation 0 = whatever it is. no_lock: as in mx_device_options. Errors of mx_device_open otherwise. */
+ * generation and run name the state that is meant: give the values of mx_store_report, with its `run`, 16
+ * hexadecimal digits, as a number (0 = the store has none). -ESTALE with a sentence if a run has gone on with
+ * the store, or another store lies there. generation 0 = give up whatever is there. no_lock: as in
+ * mx_device_options. Errors of mx_device_open otherwise. */
 int mx_store_discard(const char *path, uint64_t generation, uint64_t run, bool no_lock, mx_why *why);
 
 /* ------------------------------------------------------------------ Buffer */
@@ -222,9 +226,9 @@ int mx_store_discard(const char *path, uint64_t generation, uint64_t run, bool n
 typedef struct mx_buffer mx_buffer;
 typedef struct mx_ticket mx_ticket; /* one asynchronous transfer; given up by mx_wait */
 
-/* A new extent of the device, content undefined; names are unique on a device, at most 15 bytes. A store
- * tells of it from the next mx_device_flush or mx_device_commit on, at the latest when it is closed. -ENOSPC,
- * -EEXIST. */
+/* A new extent of the device, content undefined; names are unique on a device, at most 15 bytes. The store
+ * records the new extent at the next mx_device_flush or mx_device_commit, or at the latest in
+ * mx_device_close. -ENOSPC, -EEXIST. */
 int mx_buffer_create(mx_device *device, const char *name, uint64_t bytes, mx_why *why, mx_buffer **out);
 /* An extent of a store opened with `resume`. -ENOENT. */
 int mx_buffer_open(mx_device *device, const char *name, mx_why *why, mx_buffer **out);
@@ -259,11 +263,11 @@ int mx_test(const mx_ticket *ticket);
  * written while it is read or written by another transfer; different units may be. The DRAM of a write must
  * not change, nor that of a read be used, before mx_wait has returned.
  *
- * 4 bytes a unit in a Block that is counted against `budget` (NULL = not counted), and as much on a durable
- * device, in an extent "NAME.sum" that is made now unless the store has it: NAME is at most 11 bytes then.
- * -EINVAL (units that are no multiple or part of offset_align_bytes, or larger than the Buffer; the name),
- * -EEXIST (is checked already), -ENOMEM, -ENOSPC. Called before transfers of this Buffer; ends with
- * mx_buffer_close. */
+ * The checksums take 4 bytes a unit, in a Block that is counted against `budget` (NULL = not counted). On a
+ * durable device they take as much in an extent "NAME.sum", which is made now unless the store has it. NAME
+ * then has at most 11 bytes. -EINVAL (units that are no multiple or part of offset_align_bytes, or larger
+ * than the Buffer; the name), -EEXIST (is checked already), -ENOMEM, -ENOSPC. Called before transfers of this
+ * Buffer; ends with mx_buffer_close. */
 int mx_buffer_integrity(mx_buffer *buffer, uint64_t unit_bytes, mx_budget *budget, mx_why *why);
 /* The first byte in the Buffer of the first unit whose read was -EBADMSG; -1 = none was. */
 int64_t mx_buffer_damage(const mx_buffer *buffer);
@@ -275,10 +279,11 @@ int mx_buffer_integrity_save(mx_buffer *buffer);
 /* What one save writes; mx_device_counters counts it like any other transfer. 0 without mx_buffer_integrity,
  * and where facts.durable is false. */
 uint64_t mx_buffer_integrity_bytes(const mx_buffer *buffer);
-/* Takes the saved checksums of a Buffer that was opened with `resume`. Only for a Buffer whose content is
- * still that of the save: the one that the last commit is about, if the commit was made with a save. -ENODATA
- * (nothing was saved, or with units of another size; nothing is known then), -EBADMSG (what was saved is
- * damaged itself), -ENOTSUP, -EINVAL, errors of reading. */
+/* Takes the saved checksums of a Buffer that was opened with `resume`. Call it only if the Buffer still has
+ * the content that it had at the save. That holds for the Buffer of the last commit, if
+ * mx_buffer_integrity_save preceded that commit. -ENODATA (nothing was saved, or with units of another size;
+ * nothing is known then), -EBADMSG (what was saved is damaged itself), -ENOTSUP, -EINVAL, errors of reading.
+ */
 int mx_buffer_integrity_load(mx_buffer *buffer);
 
 /* Mapped backends: the address of byte 0; valid until mx_buffer_close. -ENOTSUP on transfer backends. */
@@ -322,10 +327,10 @@ typedef struct mx_run mx_run;
 
 /* Extents of a grid as sources and sinks see it. */
 struct mx_grid {
-    uint32_t size;      /* sizeof(struct mx_grid), set by the library */
-    int32_t frame;      /* cells of frame on every side: h, or 0 where the option frame says that a source has
-                           none (frame=edge, mirror, periodic or a number: it is made), or output-frame=none that
-                           a sink gets none */
+    uint32_t size; /* sizeof(struct mx_grid), set by the library */
+    int32_t frame; /* width of the frame in cells: h or 0. For a source it is 0 if the option frame is edge,
+                      mirror, periodic or a number: the library makes the frame then. For a sink it is 0 with
+                      output-frame=none. */
     int64_t nx, ny, nz; /* cells, the frame included, if there is one */
     char dtype[8];  /* element: "f64" or "f32"; of fields that a kernel only reads also "u8", "u16", "i16" */
     char field[32]; /* with a kernel the field that is meant, since open is called for each; "" without */
@@ -342,13 +347,13 @@ struct mx_grid_box {
     const char *field; /* with a kernel: its name; "" without */
 };
 
-/* Where an initial grid comes from. A run asks for whole planes, each once and in order of z; once more where
- * it verifies, and, where planes of the frame are copies (frames that are made, sides in z that are not
- * fixed), for what they copy. With a kernel a source gives all fields that no option gives: those that are
- * only read, and those of the state at step 0 (the step before of leapfrog kernels, NAME.old, is the same as
- * NAME then); open is called for each of them, and planes come field after field. All functions are called
- * one at a time, on a thread of the library, and return 0 or a negative errno that ends the run, with a
- * sentence in *why (or none). */
+/* Where an initial grid comes from. A run asks for whole planes, in order of z and each once. If it verifies,
+ * it asks for all of them once more. It also asks once more for the planes that planes of the frame copy: of
+ * frames that the library makes, and at sides in z that are not fixed. With a kernel a source gives all
+ * fields that no option gives: those that are only read, and those of the state at step 0 (the step before of
+ * leapfrog kernels, NAME.old, is the same as NAME then); open is called for each of them, and planes come
+ * field after field. All functions are called one at a time, on a thread of the library, and return 0 or a
+ * negative errno that ends the run, with a sentence in *why (or none). */
 struct mx_source {
     uint32_t size;    /* sizeof(struct mx_source) */
     void *context;    /* first argument of the functions */
@@ -362,8 +367,9 @@ struct mx_source {
     /* Instead of region, which is NULL then: the same row by row. row->y0 and row->z0 say which one, cell x
      * lies at row->data + x * element, x from 0 to row->x1 - 1. */
     int (*row)(void *context, const struct mx_grid_box *row, mx_why *why);
-    /* A hash of the values of this field ("" without a kernel): another one where they are others. The store
-     * keeps it, and a run is resumed only with the same. NULL = the name tells all. */
+    /* Gives a hash of the values of this field ("" without a kernel). Other values must give another hash.
+     * The store keeps it, and a run is resumed only if the hash is the same. NULL = the source's name alone
+     * identifies the values. */
     int (*identity)(void *context, const char *field, uint64_t *out, mx_why *why);
 };
 
@@ -378,9 +384,9 @@ struct mx_sink {
     int (*open)(void *context, const struct mx_grid *grid, mx_why *why);
     int (*region)(void *context, const struct mx_grid_box *box,
                   mx_why *why); /* takes box->data, changes nothing */
-    /* Once, if open returned 0. whole: all of the result was taken; else there is none (a run that failed or
-     * was stopped, a result that was verified and differs), and what was taken is to be thrown away. NULL =
-     * nothing to do. */
+    /* Called once, if open returned 0. whole: the sink has received the whole result. Otherwise there is no
+     * result, because the run failed, was stopped, or verification found a difference: the sink must discard
+     * what it has received. NULL = nothing to do. */
     int (*close)(void *context, bool whole, mx_why *why);
     int (*row)(void *context, const struct mx_grid_box *row,
                mx_why *why); /* instead of region, as in a source */
@@ -392,9 +398,9 @@ struct mx_run_options {
      * long options in memext(1); NULL ends the list. Numbers that are several words there are separated by
      * blanks: {"size=510 510 1022", "steps=64", "device=/mnt/nvme", "dram=512MiB", "verify", NULL}. Also
      * "snapshot=100:DIR:4", which writes every fourth cell of the state every 100 steps to DIR while the run
-     * goes on. "same" beside "resume": the options say all of the problem; what is not given has its default,
-     * not what the store has, and a store of another problem is refused (-EEXIST). Not taken: json, quiet,
-     * explain, help. Copied. */
+     * goes on. "same", together with "resume": the options describe the whole problem. An option that is not
+     * given has its default, not the store's value. A store of another problem is refused (-EEXIST). Not
+     * taken: json, quiet, explain, help. Copied. */
     const char *const *options;
     const struct mx_source *source; /* instead of the options init and input; NULL = none. Copied */
     const struct mx_sink *sink;     /* instead of the option output; NULL = none. Copied */
@@ -414,10 +420,11 @@ int mx_run_open(const struct mx_run_options *options, mx_why *why, mx_run **out)
  * called again after an error. */
 int mx_run_prepare(mx_run *run, mx_why *why);
 
-/* With the options `resume` and `same`: is the problem that is asked for the one that the store in the place
- * holds a state of, whatever its step? 0, or -EEXIST with a sentence that names what differs and the way out;
- * -ENOENT (no store), -EINVAL (it holds no state), errors of files that are compared. Opens and changes
- * nothing; the run cannot be started afterwards. Waits for a thread of its own. */
+/* Compares the problem of the options with that of the store in the place; the step of the store does not
+ * matter. Needs the options `resume` and `same`. 0 = the same problem. -EEXIST = another one, with a sentence
+ * that names the difference and the way out. -ENOENT (no store), -EINVAL (it holds no state), errors of files
+ * that are compared. Opens and changes nothing; the run cannot be started afterwards. Waits for a thread of
+ * its own. */
 int mx_run_compare(mx_run *run, mx_why *why);
 
 /* Starts the run on threads of its own, which block all signals, and returns. -EALREADY (it was started, or
@@ -433,9 +440,9 @@ struct mx_run_progress {
     double seconds;      /* since the phase began, or that it took */
     double rate;         /* done in a second */
     int64_t committed_step; /* time step that a resumed run would go on from; -1 = none is committed */
-    /* With the options check or until: the newest check, that of the state after so many steps (-1 = none
-     * yet), the greatest change of a cell by the last of them and the root of the mean of their squares; and
-     * in words what the criteria are about: "step 400: max-change 1.3e-05". */
+    /* The newest check, with the options check or until. check_step: the state after this step was checked;
+     * -1 = none yet. max_change: the greatest change of a cell in that step. rms_change: the root mean square
+     * of the changes. check: the norms that the criteria use, as text: "step 400: max-change 1.3e-05". */
     int64_t check_step;
     double max_change, rms_change;
     char check[104];

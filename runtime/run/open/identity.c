@@ -65,7 +65,8 @@ int mx_run_same_equation(struct mx_run *r, const char *place) {
                        (long long)b->nx, (long long)b->ny, (long long)mx_all_planes(b), (long long)b->nt,
                        (long long)a->nx, (long long)a->ny, (long long)a->nz);
     if (mx_option_given(&r->o, "steps") && a->nt != b->nt && r->note.probes != 0 && !r->comparing)
-        return differs(r, place, "-t", "of %lld steps whose traces have room for those, not for %lld",
+        return differs(r, place, "-t",
+                       "of %lld steps, and its file of traces (--probes-out) has no room for %lld",
                        (long long)b->nt, (long long)a->nt);
     if (b->system != NULL) return 0;
     if (says(r, "stencil") && strcmp(a->stencil, b->stencil) != 0)

@@ -16,8 +16,8 @@ static int check_steps(struct mx_run *r, const char *place) {
     if (!mx_option_given(&r->o, "steps") || r->o.problem.nt >= r->note.time) return 0;
     mx_run_one_says(r);
     return mx_fail(&r->why, -EINVAL,
-                   "%.300s holds step %lld, and only %lld steps are asked for: nothing goes back; give -t "
-                   "%lld or more, or leave it out with --resume",
+                   "%.300s holds step %lld, and -t asks for %lld: a run cannot go back; give -t %lld or "
+                   "more, or leave -t out with --resume",
                    place, (long long)r->note.time, (long long)r->o.problem.nt, (long long)r->note.time);
 }
 
@@ -77,8 +77,8 @@ static int open_pending(struct mx_run *r) {
     if (err == -EINVAL || err == -ENOENT) {
         const mx_why reason = r->why;
         mx_fail(&r->why, err,
-                "nothing was committed since this run began, and what it began with cannot be read as it "
-                "was (%.600s): start again without --resume",
+                "this run has committed nothing yet, and its initial values are not as they were when it "
+                "began (%.600s): start again without --resume",
                 reason.text[0] != 0 ? reason.text : path);
     }
     return err;

@@ -146,11 +146,12 @@ static void say_noise(struct mx_run *r, const struct mx_norms_result *result) {
         const double mean = result->mean[u->reduce], before = greatest_mean(&n->history, u->reduce);
         if (!(mean < noise * before)) continue;
         n->said_noise = true;
-        mx_run_remark(r,
-                      "step %lld: the mean of %s is %.3g, after %.3g before, so --until %s may never be met: "
-                      "give a floor, such as --until %s,floor=%.1g",
-                      (long long)result->step, reduces(r)[u->reduce].name, mean, before, r->report.until[i],
-                      r->report.until[i], before * 1e-9);
+        mx_run_remark(
+            r,
+            "step %lld: the mean of %s has fallen from %.3g to %.3g, so its spread is that of rounding "
+            "errors and --until %s may never be met: give a floor, such as --until %s,floor=%.1g",
+            (long long)result->step, reduces(r)[u->reduce].name, before, mean, r->report.until[i],
+            r->report.until[i], before * 1e-9);
     }
 }
 

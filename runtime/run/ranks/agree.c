@@ -135,11 +135,10 @@ static int share_note(struct mx_run *r, int newest) {
 static int go_back(struct mx_run *r, int64_t least) {
     struct mx_note *n = &r->note;
     if (n->time > least && n->before_time != least)
-        return mx_fail(
-            &r->why, -EINVAL,
-            "the store of rank %d holds the steps %lld and %lld, and that of another rank %lld: they are "
-            "not of one run",
-            r->ranks.rank, (long long)n->time, (long long)n->before_time, (long long)least);
+        return mx_fail(&r->why, -EINVAL,
+                       "the store of rank %d holds steps %lld and %lld, and the store of another rank holds "
+                       "step %lld: they are of different runs; give the -d that the run began with",
+                       r->ranks.rank, (long long)n->time, (long long)n->before_time, (long long)least);
     /* This rank was a commit ahead when the run ended: that one is done again. */
     r->ranks.went_back = n->time > least;
     if (r->ranks.went_back) n->buffer = n->before_buffer;

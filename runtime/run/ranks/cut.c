@@ -17,11 +17,10 @@ int mx_run_check_rank(struct mx_run *r, const char *place) {
             "with, which has the stores of all",
             place, (long long)b->first_plane, (long long)(b->first_plane + b->nz - 1), r->note.ranks);
     if (!mx_run_alone(r) && (r->note.ranks != q->ranks || r->note.rank != q->rank))
-        return mx_fail(
-            &r->why, -EINVAL,
-            "%.300s is the store of rank %d of %d, and this is rank %d of %d: a run goes on with another "
-            "number of ranks where all of its stores are seen",
-            place, r->note.rank, r->note.ranks, q->rank, q->ranks);
+        return mx_fail(&r->why, -EINVAL,
+                       "%.300s is the store of rank %d of %d, and this is rank %d of %d: to resume with "
+                       "another number of ranks, every rank must be able to read all stores of the run",
+                       place, r->note.rank, r->note.ranks, q->rank, q->ranks);
     return 0;
 }
 

@@ -39,7 +39,9 @@ static int take_one(struct mx_run *r, const struct mx_stored *s, int32_t k, int6
     const struct mx_note *n = &s->note;
     if (!s->have_note || n->run != r->note.run || n->cut != r->note.cut || n->ranks != r->note.ranks ||
         n->rank != k || n->problem.first_plane != next_plane)
-        return mx_fail(&r->why, -EINVAL, "%.300s is not the store of rank %d that belongs to the others",
+        return mx_fail(&r->why, -EINVAL,
+                       "%.300s is no store of rank %d of the same run as the other stores: give the -d that "
+                       "the run began with",
                        f->path, k);
     const bool newest = n->time == r->recut.time;
     if (!newest && (n->ranks == 0 || n->before_time != r->recut.time))
@@ -112,8 +114,8 @@ int mx_run_take_former(struct mx_run *r, bool *kept) {
         err = mx_stored_look(f->path, &r->why, s);
         if (err == -ENOENT)
             mx_fail(&r->why, err,
-                    "%.300s, the store of rank %d of %d, is not seen from here: a run goes on with another "
-                    "number of ranks where all see all of its stores",
+                    "%.300s, the store of rank %d of %d, cannot be found from this rank: to resume with "
+                    "another number of ranks, every rank must be able to read all stores of the run",
                     f->path, k, c->ranks);
         if (err == 0) err = wait_for_begun(r, f, s);
         if (err == 0) err = take_one(r, s, k, next);

@@ -42,7 +42,7 @@ static int join_observed(struct mx_run *r, int which, const char *option, mx_why
     struct mx_run_ranks *q = &r->ranks;
     const int own = which == 0 ? r->outputs.timeline.fd : r->outputs.trace.fd;
     if (q->rank == 0 && own < 0)
-        return mx_fail(why, -EINVAL, "%s is to be given to all ranks, or to rank 0", option);
+        return mx_fail(why, -EINVAL, "rank 0 has no %s: give it to all ranks, or to rank 0 alone", option);
     int err = q->rank > 0 && lseek(q->observed_fd[which], 0, SEEK_SET) < 0 ? -errno : 0;
     for (int i = 1; i < q->ranks && err == 0; i++)
         if (q->rank == 0 || q->rank == i)

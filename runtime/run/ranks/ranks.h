@@ -113,8 +113,8 @@ int mx_run_agree_state(struct mx_run *r, bool *kept);
 /* ranks.place and places, core_place and core_places, and threads go where that says. In a dry run all ranks
  * of the link local are on this machine, and each of another link has one of its own. */
 int mx_run_find_place(struct mx_run *r);
-/* Buffers and seconds between commits: a run that was resumed with others may have ended before all ranks had
- * that in their stores. */
+/* All ranks take the same number of Buffers and the same seconds between commits. Their stores may disagree:
+ * a run that was resumed with new values may have ended before every rank had stored them. */
 int mx_run_agree_commits(struct mx_run *r);
 /* A number for each plane, of each quantity: mine[quantities * nz] of this rank, all[quantities * all planes]
  * of all.
@@ -125,8 +125,9 @@ int mx_run_share_bytes(struct mx_run *r, void *data, size_t bytes);
 int mx_run_meet(struct mx_run *r);
 /* The same on the thread that commits, without a sentence. */
 int mx_run_meet_to_commit(struct mx_run *r);
-/* The first rank goes on when all have come to here; the others, when it has come to there. */
+/* The first rank waits here until all other ranks have called mx_run_others_wait; the others do not wait. */
 int mx_run_first_waits(struct mx_run *r);
+/* The others wait here until the first rank has called mx_run_first_waits; the first rank does not wait. */
 int mx_run_others_wait(struct mx_run *r);
 /* `bytes` of each rank, in their order: all[mx_run_ranks_of * bytes]. */
 int mx_run_gather(struct mx_run *r, enum mx_channel channel, const void *mine, size_t bytes, void *all,
@@ -139,8 +140,9 @@ int mx_run_first_finds(struct mx_run *r, int (*find)(struct mx_run *r, uint64_t 
 /* A file of the result, which the first rank makes and all write to. */
 int mx_run_open_joint(struct mx_run *r, struct mx_grid_file *file, struct mx_sink *sink,
                       struct mx_grid *grid);
-/* Plane z of the interior of the whole grid, from the rank that has it to the first one: 1 = it was handed
- * over, 0 = the first rank has it itself, or another than this one has it. */
+/* Hands interior plane z of the whole grid from the rank that has it to the first rank. 1 = this rank has
+ * sent or received it. 0 = nothing to do for this rank: the first rank has the plane itself, or this rank is
+ * neither sender nor receiver. */
 int mx_run_hand_plane(struct mx_run *r, int64_t z, void *plane, size_t bytes);
 /* Neighbours, and the moments of commits as the first rank's clock has them. */
 void mx_run_take_neighbours(struct mx_run *r, bool commits, struct mx_execution *x);

@@ -124,8 +124,8 @@ static int make_own(struct mx_run *r) {
         mx_run_one_says(r);
         return mx_fail(
             &r->why, -ENOTSUP,
-            "%.300s holds one store, and a run that goes on with another number of ranks needs its former "
-            "ones beside the new: resume it with %d, or take directories as places",
+            "%.300s is a single store, and a resume with another number of ranks keeps the old stores beside "
+            "the new ones: resume with %d ranks, or begin the run with directories as places",
             outer, c->ranks);
     }
     if (err == 0) err = mx_place_of(c->base, r->ranks.ranks, r->ranks.rank, 0, outer);

@@ -17,10 +17,10 @@ static int join_file(struct mx_run *r, struct mx_grid_file *file, const struct m
     int err = mx_run_share_bytes(r, &place, sizeof place);
     if (err < 0) return err;
     if (named && place.path[0] == 0)
-        return mx_fail(
-            &r->why, -ENOTSUP,
-            "ranks write to one file, and %.300s has no place in a directory beside which it could grow",
-            file->path);
+        return mx_fail(&r->why, -ENOTSUP,
+                       "several ranks write the result to one file, and %.300s is no file in a directory: "
+                       "name a regular file for the result",
+                       file->path);
     err = first || place.path[0] == 0 ? 0 : mx_grid_file_join(file, &place, grid, &r->why);
     bool lacks = err < 0 || place.path[0] == 0;
     *all = !lacks;

@@ -68,8 +68,9 @@ static int publish_result(struct mx_run *r) {
     const int err = mx_parts_prepare(r, r->report.steps_done);
     if (err == 0) return 0;
     const char *why = mx_parts_failed(r);
-    return mx_fail(&r->why, err, "%s",
-                   why != NULL ? why : "what goes with the result could not be published");
+    if (why != NULL) return mx_fail(&r->why, err, "%s", why);
+    return mx_fail(&r->why, err, "the files beside the result (snapshots, traces) could not be completed: %s",
+                   strerror(-err));
 }
 
 /* The Buffers of an algorithm in place hold a state again: from here on it can be exported, verified and

@@ -20,7 +20,8 @@
 
 struct mx_run;
 
-/* The steps from one state, which was good as far as is known, to another, and what that one has. */
+/* A range of steps in which cells became not finite. `from` is the last state known to be finite, `step` the
+ * state with the cells in `found`. */
 struct mx_run_odd {
     int64_t from, step;
     struct mx_nonfinite found;

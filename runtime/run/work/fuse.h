@@ -10,9 +10,9 @@
  *     checksum  is taken from the last sweep's STOREs, which must bring the rows of each plane in their order
  *     output    likewise, in any order: the file is written beside, and named when the result is committed
  *
- * Where the output is all that is to be left (the store is removed at the end, nothing reads the result
- * again), the last sweep goes nowhere else: until the file has its name, a run goes on from the commit before
- * it.
+ * The last sweep is written to the output alone if the run leaves nothing else: the store is removed at the
+ * end, and nothing reads the result again. Until the output has its name, --resume starts from the last
+ * commit before that sweep.
  *
  * mx_run_decide_fuse alone says which of them a run does. What it predicts it counts step by step along the
  * schedule's first and last sweep.
