@@ -15,7 +15,7 @@ extern const struct mx_accel_ops mx_accel_cuda, mx_accel_opencl, mx_accel_host;
 
 const struct mx_accel_ops *const mx_accels[] = {&mx_accel_cuda, &mx_accel_opencl, &mx_accel_host, NULL};
 
-enum { MOST_ALLOCATIONS = 32 };
+enum { MOST_ALLOCATIONS = MX_ACCEL_ALLOCATIONS };
 
 struct mx_accel {
     const struct mx_accel_ops *ops;

@@ -66,6 +66,9 @@ struct mx_accel_copy {
 };
 
 enum { MX_ACCEL_NUMBERS = 12, MX_ACCEL_ARRAYS = 4 + MX_MAX_FIXED, MX_ACCEL_KERNELS = 32 };
+/* Allocations that a run may have: arrays of a sweep, their staging, points, norms and parameters over time.
+ */
+enum { MX_ACCEL_ALLOCATIONS = 2 * MX_ACCEL_ARRAYS + 24 };
 
 /* One launch of a kernel that was built: its arguments are `arrays` addresses of allocations, then
  * MX_ACCEL_NUMBERS int64_t. */

@@ -47,7 +47,7 @@ struct lane {
     double free_s;      /* when the bus is free */
 };
 
-enum { MOST = 32 };
+enum { MOST = MX_ACCEL_ALLOCATIONS };
 
 struct host {
     struct lane lane[2]; /* MX_ACCEL_PUT, MX_ACCEL_GET */

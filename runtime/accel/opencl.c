@@ -145,7 +145,7 @@ static int alike(int32_t *number, int most, mx_why *why) {
 
 /* ---- a device */
 
-enum { MOST = 32, MOST_KERNELS = MX_ACCEL_KERNELS };
+enum { MOST = MX_ACCEL_ALLOCATIONS, MOST_KERNELS = MX_ACCEL_KERNELS };
 
 /* Events of operations under way: number i at i % capacity. */
 struct queue {

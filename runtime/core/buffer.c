@@ -15,7 +15,7 @@
 static int find_extent(const mx_device *d, const char *name) {
     const struct mx_superblock *s = &d->found.super;
     for (uint32_t i = 0; i < s->n_extents; i++)
-        if (strncmp(s->extents[i].name, name, sizeof s->extents[i].name) == 0) return (int)i;
+        if (strncmp(mx_extent_in(s, i)->name, name, sizeof mx_extent_in(s, i)->name) == 0) return (int)i;
     return -1;
 }
 
@@ -23,7 +23,7 @@ static uint64_t next_offset(const mx_device *d) {
     const struct mx_superblock *s = &d->found.super;
     uint64_t end = MX_DATA_OFFSET_BYTES;
     for (uint32_t i = 0; i < s->n_extents; i++) {
-        uint64_t upto = s->extents[i].offset_bytes + s->extents[i].bytes;
+        uint64_t upto = mx_extent_in(s, i)->offset_bytes + mx_extent_in(s, i)->bytes;
         if (upto > end) end = upto;
     }
     return mx_round_up(end, MX_EXTENT_ALIGN_BYTES);
@@ -64,7 +64,7 @@ static int check_new(const mx_device *d, const char *name, uint64_t bytes, mx_wh
 /* Extents in a file end with a whole page, so that the last one can be mapped and transferred to its end. */
 static int add_extent(mx_device *d, const char *name, uint64_t bytes, mx_why *why) {
     struct mx_superblock next = d->found.super;
-    struct mx_extent *e = &next.extents[next.n_extents++];
+    struct mx_extent *e = mx_extent_at(&next, next.n_extents++);
     uint64_t align = d->facts.offset_align_bytes;
     *e = (struct mx_extent){.offset_bytes = next_offset(d), .bytes = bytes};
     strcpy(e->name, name);
@@ -80,7 +80,7 @@ static int add_extent(mx_device *d, const char *name, uint64_t bytes, mx_why *wh
 static void remove_extent(mx_device *d, int i) {
     struct mx_superblock *s = &d->found.super;
     s->n_extents--;
-    memmove(&s->extents[i], &s->extents[i + 1], (s->n_extents - (uint32_t)i) * sizeof s->extents[0]);
+    for (uint32_t k = (uint32_t)i; k < s->n_extents; k++) *mx_extent_at(s, k) = *mx_extent_in(s, k + 1);
     memmove(&d->extent_open[i], &d->extent_open[i + 1], s->n_extents - (uint32_t)i);
     d->extent_open[s->n_extents] = false;
 }
@@ -100,7 +100,7 @@ static int map_buffer(mx_buffer *b, mx_why *why) {
 
 /* Lock held. */
 static int make_handle(mx_device *d, int i, mx_why *why, mx_buffer **out) {
-    const struct mx_extent *e = &d->found.super.extents[i];
+    const struct mx_extent *e = mx_extent_in(&d->found.super, (uint32_t)i);
     if (d->extent_open[i]) return mx_fail(why, -EBUSY, "the Buffer \"%.15s\" is open already", e->name);
     mx_buffer *b = calloc(1, sizeof *b);
     if (b == NULL) return mx_fail(why, -ENOMEM, "no memory for a Buffer's handle");

@@ -161,13 +161,11 @@ int mx_device_open_waiting(const struct mx_device_options *options, mx_why *why,
 int mx_device_take(mx_device *d, mx_why *why) {
     pthread_mutex_lock(&d->lock);
     struct mx_superblock *s = &d->found.super;
-    const uint32_t n = s->n_extents;
-    struct mx_extent made[MX_EXTENTS];
-    memcpy(made, s->extents, sizeof made);
+    const struct mx_superblock made = *s;
     const int err = d->waiting ? mx_place_take(&d->found, why) : 0;
     if (d->waiting) { /* of a store that was made and could not be made durable too: its Buffers are open */
-        s->n_extents = n;
-        memcpy(s->extents, made, sizeof made);
+        s->n_extents = made.n_extents;
+        for (uint32_t i = 0; i < made.n_extents; i++) *mx_extent_at(s, i) = *mx_extent_in(&made, i);
         d->waiting = err != 0;
     }
     pthread_mutex_unlock(&d->lock);

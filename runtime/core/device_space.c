@@ -3,6 +3,7 @@
 #include "core/device.h"
 #include "core/size.h"
 #include "core/sized.h"
+#include "machine/minmax.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -42,14 +43,13 @@ uint64_t mx_device_end(const mx_device *d) {
     uint64_t end = 0;
     const struct mx_superblock *s = &d->found.super;
     for (uint32_t i = 0; i < s->n_extents; i++)
-        if (s->extents[i].offset_bytes + s->extents[i].bytes > end)
-            end = s->extents[i].offset_bytes + s->extents[i].bytes;
+        end = mx_max_u64(end, mx_extent_in(s, i)->offset_bytes + mx_extent_in(s, i)->bytes);
     return end;
 }
 
 static uint64_t anonymous_bytes(const mx_device *d) {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < d->found.super.n_extents; i++) sum += d->found.super.extents[i].bytes;
+    for (uint32_t i = 0; i < d->found.super.n_extents; i++) sum += mx_extent_in(&d->found.super, i)->bytes;
     return sum;
 }
 

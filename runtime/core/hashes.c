@@ -2,6 +2,8 @@
 /* hashes.c - the sums of a store that nobody has opened, for whoever reads its Buffers as files. */
 #include "core/integrity_private.h"
 
+#include "core/store.h"
+
 #include <memext/backend.h>
 
 #include <errno.h>
@@ -63,7 +65,7 @@ int mx_hashes_open(const char *path, const char *buffer, mx_why *why, mx_hashes 
     if (f == NULL) return mx_fail(why, -ENOMEM, "no memory for a store's note");
     f->size = sizeof *f;
     if (why != NULL) why->text[0] = 0;
-    int fd = -1, err = mx_store_look(path, why, f);
+    int fd = -1, err = mx_store_see(path, why, f);
     if (err == 0)
         err = fd = mx_retry(mx_sys->open(f->place, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0));
     if (fd >= 0) {

@@ -39,7 +39,8 @@ static void take(const struct mx_superblock *s, struct mx_store_facts *out) {
     out->note_bytes = s->note_bytes;
     memcpy(out->note, s->note, s->note_bytes);
     out->n_extents = s->n_extents;
-    memcpy(out->extents, s->extents, s->n_extents * sizeof s->extents[0]);
+    for (uint32_t i = 0; i < s->n_extents; i++)
+        memcpy(&out->extents[i], mx_extent_in(s, i), sizeof out->extents[i]);
 }
 
 static int read_store(int fd, mx_why *why, struct mx_store_facts *out) {
@@ -66,9 +67,8 @@ static int read_store(int fd, mx_why *why, struct mx_store_facts *out) {
     return err;
 }
 
-int mx_store_look(const char *path, mx_why *why, struct mx_store_facts *out) {
-    static const struct mx_store_facts nothing;
-    struct mx_store_facts facts = nothing;
+int mx_store_see(const char *path, mx_why *why, struct mx_store_facts *out) {
+    struct mx_store_facts facts = {.size = sizeof facts};
     struct stat st;
     bool directory;
     int err = mx_place_name(path, why, facts.place, &directory, &st);
@@ -79,6 +79,19 @@ int mx_store_look(const char *path, mx_why *why, struct mx_store_facts *out) {
     err = measure(fd, facts.place, why, &facts);
     if (err == 0) err = read_store(fd, why, &facts);
     mx_sys->close(fd);
-    if (err == 0) mx_sized_give(out, &facts, sizeof facts, MX_END_OF(struct mx_store_facts, extents));
+    if (err == 0) *out = facts;
     return err;
+}
+
+/* Programs of before may have room for fewer extents. */
+int mx_store_look(const char *path, mx_why *why, struct mx_store_facts *out) {
+    const size_t before = offsetof(struct mx_store_facts, extents), each = sizeof out->extents[0],
+                 first = before + MX_FIRST_EXTENTS * each;
+    struct mx_store_facts facts;
+    const int err = mx_store_see(path, why, &facts);
+    if (err < 0) return err;
+    const size_t room = (mx_sized(out, sizeof facts, first) - before) / each;
+    if (facts.n_extents > room) facts.n_extents = (uint32_t)room;
+    mx_sized_give(out, &facts, sizeof facts, first);
+    return 0;
 }

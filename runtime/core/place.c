@@ -173,7 +173,7 @@ static int take_file(struct mx_found *f, int fd, mx_why *why) {
     f->device = st.st_dev;
     f->inode = st.st_ino;
     f->super.n_extents = 1;
-    f->super.extents[0] = (struct mx_extent){.name = MX_FILE_BUFFER, .bytes = (uint64_t)st.st_size};
+    f->super.first_extents[0] = (struct mx_extent){.name = MX_FILE_BUFFER, .bytes = (uint64_t)st.st_size};
     f->place.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     return f->place.fd >= 0 ? 0 : mx_fail(why, -errno, "%.400s cannot be read: %s", f->path, strerror(errno));
 }

@@ -102,12 +102,12 @@ int mx_store_check(const struct mx_superblock *s, uint64_t place_bytes, const ch
         return mx_fail(why, -EIO, "%.300s is damaged: the state %u of its run means nothing", path,
                        s->finished);
     for (uint32_t i = 0; i < s->n_extents; i++) {
-        int err = check_extent(&s->extents[i], place_bytes, path, why);
+        int err = check_extent(mx_extent_in(s, i), place_bytes, path, why);
         if (err != 0) return err;
         for (uint32_t k = 0; k < i; k++)
-            if (clash(&s->extents[i], &s->extents[k]))
+            if (clash(mx_extent_in(s, i), mx_extent_in(s, k)))
                 return mx_fail(why, -EIO, "%.300s is damaged: its Buffers \"%s\" and \"%s\" overlap", path,
-                               s->extents[k].name, s->extents[i].name);
+                               mx_extent_in(s, k)->name, mx_extent_in(s, i)->name);
     }
     return 0;
 }

@@ -18,7 +18,12 @@
 
 #include <memext/memext.h>
 
-enum { MX_EXTENTS = MX_STORE_EXTENTS, MX_SUPERBLOCK_BYTES = 16384, MX_STORE_FORMAT = 2 };
+enum {
+    MX_EXTENTS = MX_STORE_EXTENTS,
+    MX_FIRST_EXTENTS = 32,
+    MX_SUPERBLOCK_BYTES = 16384,
+    MX_STORE_FORMAT = 2
+};
 #define MX_DATA_OFFSET_BYTES (UINT64_C(2) << 20)
 #define MX_EXTENT_ALIGN_BYTES (UINT64_C(2) << 20)
 #define MX_SLOTS_BYTES (UINT64_C(4) * MX_SUPERBLOCK_BYTES)
@@ -37,11 +42,21 @@ struct mx_superblock {
     uint32_t finished; /* an enum mx_store_finished: of the run that the note tells of */
     uint64_t generation;
     uint32_t n_extents, note_bytes;
-    struct mx_extent extents[MX_EXTENTS];
+    struct mx_extent first_extents[MX_FIRST_EXTENTS]; /* mx_extent_at */
     uint8_t note[MX_NOTE_BYTES];
+    struct mx_extent
+        more_extents[MX_EXTENTS - MX_FIRST_EXTENTS]; /* memext 0.9.0 takes no store that has such */
     uint8_t unused[MX_SUPERBLOCK_BYTES - 32 - 32 * MX_EXTENTS - MX_NOTE_BYTES - 8];
     uint64_t checksum; /* XXH3-64 of everything before */
 };
+
+/* Extent i of s->n_extents. */
+static inline struct mx_extent *mx_extent_at(struct mx_superblock *s, uint32_t i) {
+    return i < MX_FIRST_EXTENTS ? &s->first_extents[i] : &s->more_extents[i - MX_FIRST_EXTENTS];
+}
+static inline const struct mx_extent *mx_extent_in(const struct mx_superblock *s, uint32_t i) {
+    return i < MX_FIRST_EXTENTS ? &s->first_extents[i] : &s->more_extents[i - MX_FIRST_EXTENTS];
+}
 
 enum mx_store_kind {
     MX_STORE_NONE,    /* memext never wrote here */
@@ -54,6 +69,9 @@ enum mx_store_kind {
 static inline uint64_t mx_store_offset(int slot, int copy) {
     return ((uint64_t)slot * 2 + (uint64_t)copy) * MX_SUPERBLOCK_BYTES;
 }
+
+/* As mx_store_look, all of it, whatever out->size says. */
+int mx_store_see(const char *path, mx_why *why, struct mx_store_facts *out);
 
 /* Looks at all superblocks; *out and *slot (0 or 1) only if intact, out->version also of another format.
  * Returns an enum mx_store_kind or -errno. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "files/output.h"
 
+#include "core/store.h"
 #include "grid/array.h"
 #include "machine/file.h"
 
@@ -387,7 +388,7 @@ static int refuse_store(const struct named *n, mx_why *why) {
     facts->size = sizeof *facts;
     mx_why none;
     const int err =
-        mx_store_look(n->path, &none, facts); /* damaged, or of another format, it is one as well */
+        mx_store_see(n->path, &none, facts); /* damaged, or of another format, it is one as well */
     free(facts);
     if ((err < 0 && err != -EIO && err != -ENOTSUP) && strcmp(name_of(n->path), "memext.store") != 0)
         return 0;

@@ -16,7 +16,7 @@
 int mx_stored_look(const char *path, mx_why *why, struct mx_stored *out) {
     struct mx_stored *s = out;
     memset(s, 0, sizeof *s);
-    int err = mx_store_look(path, why, &s->facts);
+    int err = mx_store_see(path, why, &s->facts);
     if (err < 0) return err;
     if (s->facts.note_bytes == 0)
         snprintf(s->why.text, sizeof s->why.text, "nothing was committed");

@@ -30,7 +30,7 @@ const char *mx_dtype_name(enum mx_dtype dtype); /* "f64" "f32" "u8" "u16" "i16" 
 bool mx_dtype_find(const char *name, enum mx_dtype *out);
 
 #define MX_MAX_HALO 8
-enum { MX_MAX_FIELDS = 32, MX_MAX_FIXED = 8, MX_MAX_PARAMS = 64, MX_MAX_REDUCES = 16, MX_FIELD_NAME = 24 };
+enum { MX_MAX_FIELDS = 32, MX_MAX_FIXED = 32, MX_MAX_PARAMS = 64, MX_MAX_REDUCES = 16, MX_FIELD_NAME = 24 };
 enum { MX_MAX_SERIES = 8 };
 
 struct mx_field_of {

@@ -3,6 +3,7 @@
 #include "wavefront/run_private.h"
 
 #include "ask/size.h"
+#include "core/store.h"
 #include "machine/size.h"
 #include "run/open/request.h"
 
@@ -128,7 +129,7 @@ static int look_at_store(mx_wf_run *r, struct mx_store_facts *s) {
     mx_why reason = {""};
     if (r->o.path == NULL)
         return mx_fail(&r->why, -EINVAL, "--resume needs the place of the store: give it with -d PATH");
-    int err = mx_store_look(r->o.path, &r->why, s);
+    int err = mx_store_see(r->o.path, &r->why, s);
     if (err == -ENOENT)
         return mx_fail(&r->why, err, "%.300s holds no memext store: nothing to resume", r->o.path);
     if (err < 0) return err;

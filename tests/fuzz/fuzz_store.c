@@ -37,8 +37,8 @@ static uint8_t take_byte(struct input *in) {
 static void tidy(struct mx_superblock *s) {
     uint64_t at = MX_DATA_OFFSET_BYTES;
     for (uint32_t i = 0; i < s->n_extents && i < MX_EXTENTS; i++) {
-        struct mx_extent *e = &s->extents[i];
-        e->name[0] = (char)('a' + i), e->name[15] = 0;
+        struct mx_extent *e = mx_extent_at(s, i);
+        e->name[0] = (char)('A' + i), e->name[15] = 0;
         e->offset_bytes = at;
         e->bytes = e->bytes % (UINT64_C(64) << 20) + 1;
         at += (e->bytes + MX_EXTENT_ALIGN_BYTES - 1) / MX_EXTENT_ALIGN_BYTES * MX_EXTENT_ALIGN_BYTES;
@@ -55,7 +55,7 @@ static void cook(struct input *in, uint8_t how, struct mx_superblock *s) {
     take(in, &s->finished, 4);
     if (how & OWN_MAGIC) take(in, &s->magic, 8), take(in, &s->version, 4);
     uint32_t rows = take_byte(in) % (MX_EXTENTS + 1);
-    take(in, s->extents, rows * sizeof s->extents[0]);
+    for (uint32_t i = 0; i < rows; i++) take(in, mx_extent_at(s, i), sizeof(struct mx_extent));
     take(in, s->note, take_byte(in));
     if (how & TIDY) tidy(s);
     s->checksum = XXH3_64bits(s, offsetof(struct mx_superblock, checksum)) + (how & BROKEN ? 1 : 0);
@@ -81,12 +81,12 @@ static uint64_t make_place(struct input *in, int fd) {
 static void check_extents(const struct mx_superblock *s, uint64_t place_bytes) {
     FUZZ_CHECK(s->n_extents <= MX_EXTENTS);
     for (uint32_t i = 0; i < s->n_extents; i++) {
-        const struct mx_extent *e = &s->extents[i];
+        const struct mx_extent *e = mx_extent_in(s, i);
         FUZZ_CHECK(e->name[0] != 0 && memchr(e->name, 0, sizeof e->name) != NULL);
         FUZZ_CHECK(e->bytes > 0 && e->offset_bytes >= MX_DATA_OFFSET_BYTES);
         FUZZ_CHECK(e->offset_bytes <= place_bytes && e->bytes <= place_bytes - e->offset_bytes);
         for (uint32_t k = 0; k < i; k++) {
-            const struct mx_extent *other = &s->extents[k];
+            const struct mx_extent *other = mx_extent_in(s, k);
             FUZZ_CHECK(strcmp(e->name, other->name) != 0);
             FUZZ_CHECK(e->offset_bytes >= other->offset_bytes + other->bytes ||
                        other->offset_bytes >= e->offset_bytes + e->bytes);

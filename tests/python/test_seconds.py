@@ -101,7 +101,7 @@ def test_more_than_a_double(memext, quick_place, kernels):
     assert json.loads(memext("info", quick_place, "--json", "-").stdout)["store"]["simulated_s"] is None
 
 
-def test_python(mx, quick_place, kernels, tmp_path):
+def test_python(mx, quick_place, kernels, tmp_path):  # noqa: F811
     @mx.kernel(params={"dt": 0.125})
     def heat(u, dt):
         return u + dt * (u[1, 0, 0] + u[-1, 0, 0] - 2 * u)
@@ -122,7 +122,7 @@ def test_python(mx, quick_place, kernels, tmp_path):
         assert run.advance(3).time == 0.75
 
 
-def test_viewers_get_seconds(mx, quick_place, tmp_path):
+def test_viewers_get_seconds(mx, quick_place, tmp_path):  # noqa: F811
     h5py = pytest.importorskip("h5py")
     for words, time in (({"time_step": 0.25}, "0.75"), ({}, "3")):
         with mx.Run(u="random", shape=(12, 11, 10), device=quick_place, dram="64MiB", keep=True, resume=False, force=True, **words) as run:

@@ -1372,8 +1372,8 @@ Test(conformance, extents_are_checked) {
         {"cut short", 1, 0, {"a", UINT64_MAX - 2 * MIB + 1, 4 * MIB}, {"", 0, 0}},
         {"no proper name", 1, 0, {"", 2 * MIB, MIB}, {"", 0, 0}},
         {"no proper name", 1, 0, {"sixteen letters!", 2 * MIB, MIB}, {"", 0, 0}},
-        {"at most 32", 33, 0, {"a", 2 * MIB, MIB}, {"", 0, 0}},
-        {"at most 32", UINT32_MAX, 0, {"a", 2 * MIB, MIB}, {"", 0, 0}},
+        {"at most 62", 63, 0, {"a", 2 * MIB, MIB}, {"", 0, 0}},
+        {"at most 62", UINT32_MAX, 0, {"a", 2 * MIB, MIB}, {"", 0, 0}},
         {"means nothing", 1, 3, {"a", 2 * MIB, MIB}, {"", 0, 0}},
     };
     char path[512];
@@ -1383,8 +1383,8 @@ Test(conformance, extents_are_checked) {
         struct mx_superblock s = good;
         s.n_extents = rows[i].n;
         s.finished = rows[i].finished;
-        s.extents[0] = rows[i].a;
-        s.extents[1] = rows[i].b;
+        s.first_extents[0] = rows[i].a;
+        s.first_extents[1] = rows[i].b;
         put_superblock(path, &s, true);
         refused(&(struct mx_device_options){.backend = "mmap", .path = path, .resume = true}, -EIO,
                 rows[i].word);
@@ -2063,4 +2063,44 @@ Test(conformance, looking_at_a_store) {
         cr_expect_geq(f.file_bytes, 7 * MIB);
         cr_expect_str_eq(f.place, on_disk ? disk.path : in_dir("memext.store"));
     }
+}
+
+/* A store has as many Buffers as a superblock has room for, and programs that were built when there was room
+ * for 32 get the first 32 of them, and nothing behind. */
+Test(conformance, as_many_buffers_as_there_may_be) {
+    enum { BEFORE = 32 };
+    struct {
+        struct mx_store_facts facts;
+        char behind[64];
+    } f = {.facts.size = sizeof f.facts};
+    const struct mx_device_options o = {.backend = "uring", .path = dir, .keep = true, .force = true};
+    mx_buffer *buffer[MX_STORE_EXTENTS], *more;
+    mx_device *device = open_ok(&o);
+    char name[16];
+    mx_why why = {""};
+    for (int i = 0; i < MX_STORE_EXTENTS; i++) {
+        snprintf(name, sizeof name, "number-%d", i);
+        buffer[i] = create_ok(device, name, 100);
+    }
+    cr_expect_eq(mx_buffer_create(device, "one-more", 100, &why, &more), -ENOSPC);
+    cr_assert_eq(mx_device_commit(device, "a note", 6), 0);
+    for (int i = 0; i < MX_STORE_EXTENTS; i++) mx_buffer_close(buffer[i]);
+    mx_device_close(device);
+    cr_assert_eq(mx_store_look(dir, &why, &f.facts), 0, "%s", why.text);
+    cr_expect_eq(f.facts.n_extents, MX_STORE_EXTENTS);
+    for (int i = 0; i < MX_STORE_EXTENTS; i++) {
+        snprintf(name, sizeof name, "number-%d", i);
+        cr_expect_str_eq(f.facts.extents[i].name, name);
+    }
+    const struct mx_device_options again = {.backend = "aio", .path = dir, .resume = true};
+    device = open_ok(&again);
+    cr_assert_eq(mx_buffer_open(device, "number-61", &why, &more), 0, "%s", why.text);
+    mx_buffer_close(more);
+    mx_device_close(device);
+    memset(&f, 0x55, sizeof f);
+    f.facts.size = offsetof(struct mx_store_facts, extents) + BEFORE * sizeof f.facts.extents[0];
+    cr_assert_eq(mx_store_look(dir, &why, &f.facts), 0, "%s", why.text);
+    cr_expect_eq(f.facts.n_extents, BEFORE);
+    cr_expect_str_eq(f.facts.extents[BEFORE - 1].name, "number-31");
+    for (const char *c = (char *)&f.facts.extents[BEFORE]; c < (char *)(&f + 1); c++) cr_assert_eq(*c, 0x55);
 }

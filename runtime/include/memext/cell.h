@@ -27,7 +27,7 @@
  *                       from those of MX_STATE, then MX_CELL_A those of MX_STATE from those of MX_PARTNER;
  *                       OLD is the value that is replaced.
  *   MX_PARTNER(F)       staggered: the fields of the other array
- *   MX_FIXED(F)         up to 8 fields that are only read: double, float, uint8_t, uint16_t or int16_t
+ *   MX_FIXED(F)         up to 32 fields that are only read: double, float, uint8_t, uint16_t or int16_t
  *   MX_FIXED_RADIUS     how far AT of them reaches, 0 to MX_RADIUS (default 0)
  *   MX_PARAMS(P)        up to 64 numbers that a run may set
  *   MX_REAL             the type of PARAM: double (default) or float

@@ -164,7 +164,7 @@ int mx_device_finish(mx_device *device);
 int64_t mx_device_note(const mx_device *device, void *note, size_t capacity_bytes);
 
 /* A look at a store, without a device: what it holds, who uses it. */
-#define MX_STORE_EXTENTS 32
+#define MX_STORE_EXTENTS 62
 struct mx_store_extent {
     char name[16]; /* of the Buffer, terminated */
     uint64_t offset_bytes, bytes;
@@ -179,7 +179,7 @@ struct mx_store_facts {
     uint32_t finished; /* 0 = the note tells of a run under way, 1 = of one that is done, 2 = done and kept */
     uint32_t note_bytes;          /* 0 = nothing was committed */
     char note[MX_NOTE_BYTES + 1]; /* a zero follows */
-    uint32_t n_extents;
+    uint32_t n_extents; /* no more than `size` has room for: 32 of programs built with 0.9.0 */
     struct mx_store_extent extents[MX_STORE_EXTENTS];
 };
 /* path: directory, file or block device. Reads only, and does not lock anybody out. -ENOENT (nothing there,

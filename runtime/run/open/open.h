@@ -48,6 +48,8 @@ int mx_run_take_accel(struct mx_run *r);
 /* What changes nothing, or nothing for the better, is told, and the run goes on. */
 void mx_run_say_useless(struct mx_run *r);
 uint64_t mx_run_stored_bytes(const struct mx_run *r);
+/* -EINVAL: a store has no room for so many arrays. */
+int mx_run_check_extents(struct mx_run *r);
 /* Of a dry run: would mx_run_open_outputs and mx_run_open_store refuse? Opens nothing. tune only says so,
  * unless there is no room. */
 int mx_run_ask_place(struct mx_run *r);

@@ -83,6 +83,21 @@ uint64_t mx_run_stored_bytes(const struct mx_run *r) {
     return bytes;
 }
 
+int mx_run_check_extents(struct mx_run *r) {
+    const bool hashes = mx_run_has_hashes(r);
+    int32_t n = mx_run_buffers(r) + (r->report.side_file_bytes > 0), copied = 0;
+    for (int32_t i = 0; i < mx_fixed_count(&r->o.problem); i++)
+        copied += !r->report.layout.fixed[i].user_file;
+    n = (n + copied) * (hashes ? 2 : 1);
+    if (n <= MX_STORE_EXTENTS) return 0;
+    return mx_fail(
+        &r->why, -EINVAL,
+        "a store has room for %d arrays, and this run needs %d%s: %d read-only fields would be copied "
+        "into it; give them as .npy files that can be read in place%s",
+        MX_STORE_EXTENTS, n, hashes ? ", half of them for the hashes" : "", copied,
+        hashes ? ", or leave --integrity out" : "");
+}
+
 /* Of one rank's directory of several, which is yet to be made, and of another machine nothing is known. */
 int mx_run_ask_place(struct mx_run *r) {
     const struct mx_options *o = &r->o;

@@ -37,7 +37,7 @@ static int take_stored_system(struct mx_run *r, const char *place) {
 static int read_note(struct mx_run *r, struct mx_store_facts *store) {
     mx_why reason = {""};
     const char *place = mx_run_noted_place(r);
-    int err = mx_store_look(place, &r->why, store);
+    int err = mx_store_see(place, &r->why, store);
     if (err == -ENOENT)
         return mx_fail(&r->why, err, "%.300s holds no memext store: nothing to resume", place);
     if (err < 0) return err;

@@ -41,7 +41,7 @@ static int check_unchanged(struct reader *e, const struct mx_former *f) {
     struct mx_store_facts *now = calloc(1, sizeof *now);
     if (now == NULL) return mx_fail(&e->r->why, -ENOMEM, "no memory for the note of a store");
     now->size = sizeof *now;
-    int err = mx_store_look(f->path, &e->r->why, now);
+    int err = mx_store_see(f->path, &e->r->why, now);
     if (err == 0 && now->generation != f->generation)
         err = mx_fail(&e->r->why, -EBUSY, "%.300s was changed by another memext a moment ago: start again",
                       f->path);
