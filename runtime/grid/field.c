@@ -200,12 +200,3 @@ int mx_drain_plane(void *context, int64_t z, char *plane) {
             err = mx_npy_write(d->field[i].npy, z, 1, plane + d->field[i].offset_bytes, d->layout, d->why);
     return err;
 }
-
-int32_t mx_plane_fields(const struct mx_problem *p, int array, struct mx_plane_field *out) {
-    int64_t offset[MX_MAX_FIELDS];
-    const int32_t n = mx_field_count(p, array);
-    mx_field_offsets(p, array, offset);
-    for (int32_t f = 0; f < n; f++)
-        out[f] = (struct mx_plane_field){.dtype = mx_field_dtype(p, array, f), .offset_bytes = offset[f]};
-    return n;
-}

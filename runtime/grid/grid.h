@@ -84,8 +84,6 @@ struct mx_plane_field {
     const struct mx_init *init; /* or, if NULL, */
     const struct mx_npy *npy;   /* which has its dtype; drains: NULL = nobody wants it */
 };
-/* Type and place of every field of array A (0) or B (1), init and npy NULL. Returns their number. */
-int32_t mx_plane_fields(const struct mx_problem *problem, int array, struct mx_plane_field *out);
 
 /* The source of `--init` and `--input`; context is a struct mx_fill. All threads take part. Integer cells are
  * the init's value rounded to the nearest. */

@@ -113,10 +113,6 @@ struct mx_range mx_lap_span(const struct mx_cut *c, int64_t j, int64_t levels) {
     return lap(c, j, levels * c->h, 0, c->n + 2 * c->h);
 }
 
-struct mx_range mx_lap_own(const struct mx_cut *c, int64_t j) {
-    return lap(c, j, 0, c->h, c->n + c->h);
-}
-
 int64_t mx_lap_window_sum(const struct mx_cut *c, int64_t level, int64_t levels) {
     return lap_sum(c, (levels - level) * c->h, c->h, c->n + c->h);
 }

@@ -72,7 +72,6 @@ int64_t mx_skew_offset(const struct mx_cut *cut, int64_t j, int64_t levels);
 struct mx_cut mx_lap_cut(int64_t n, int64_t b, int64_t h);
 struct mx_range mx_lap_window(const struct mx_cut *cut, int64_t j, int64_t level, int64_t levels);
 struct mx_range mx_lap_span(const struct mx_cut *cut, int64_t j, int64_t levels);
-struct mx_range mx_lap_own(const struct mx_cut *cut, int64_t j);
 int64_t mx_lap_window_sum(const struct mx_cut *cut, int64_t level, int64_t levels); /* O(1) */
 int64_t mx_lap_span_sum(const struct mx_cut *cut, int64_t levels);                  /* O(1) */
 int64_t mx_lap_span_max(const struct mx_cut *cut, int64_t levels);                  /* O(1) */
