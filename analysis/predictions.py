@@ -130,12 +130,12 @@ def with_which_rates(counted):
     if near:
         age = _middle([p.near_age_s for p in near])
         first = _middle([p.first_age_s for p in near])
-        text.append(f"Of {len(near)} of them the rates were measured again right before each run" + (f" ({age:.1f} s before it began)" if age is not None else "") + f": error {_percent([p.error for p in near])}. "
+        text.append(f"For {len(near)} of them the rates were measured again right before each run" + (f" ({age:.1f} s before it began)" if age is not None else "") + f". There the error is {_percent([p.error for p in near])}. "
                     f"With the rates that were measured once, before all runs" + (f" ({first / 60:.0f} minutes before, in the median)" if first is not None else "") + f", it is {_percent([p.first_error for p in near])}.")  # fmt: skip
     own = [p for p in near if p.model is not None]
     if own:
         text.append(f"With the update rate that each run itself had, in place of the one measured before it, the error would be {_percent([abs(p.model - 1) for p in own])}: "
-                    "so much is the model's and the device's; the rest is how fast the cores were from one second to the next.")  # fmt: skip
+                    "that part is due to the model and the device. The rest is due to cores whose speed changes from second to second.")  # fmt: skip
     calm, rough = [p for p in counted if not p.disturbed], [p for p in counted if p.disturbed]
     if rough:
         text.append(f"Beside {len(rough)} of the {len(counted)} the hypervisor and other processes took more than {DISTURBED:.0%} of the CPU time: error {_percent([p.error for p in rough])}"

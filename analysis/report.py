@@ -20,6 +20,7 @@ from analysis.figures import (
     FIGURES,  # noqa: E402
     MORE,  # noqa: E402
 )
+from analysis.effects import LEAST_PAIRS, LEAST_SECONDS  # noqa: E402
 from analysis.measures import GIB  # noqa: E402
 from analysis.origin import few, mixed  # noqa: E402
 from analysis.stats import median  # noqa: E402
@@ -163,7 +164,7 @@ def prediction_summary(found):
     text = []
     if errors:
         middle, low, high = predictions.median_error(errors)
-        text.append(f"Predicted seconds miss the measured ones by {middle:.0%} in the median of {len(errors)} configurations on aio and uring that have runs enough, and long enough" + (f" (interval {low:.0%} to {high:.0%})." if low is not None else "."))
+        text.append(f"Predicted seconds miss the measured ones by {middle:.0%} in the median" + (f" (interval {low:.0%} to {high:.0%})" if low is not None else "") + f". This counts {len(errors)} configurations on aio and uring, those with at least {LEAST_PAIRS} runs and a median of at least {LEAST_SECONDS:g} s.")
     text += predictions.with_which_rates(counted)
     costs = [r for r in predictions.regrets(found)]
     if costs:

@@ -76,7 +76,7 @@ def all_verdicts(results, published):
 
 
 RULES = (f"A finding is one or several ratios. Each ratio has an interval from at least {LEAST_PAIRS} repeats, which are taken in rounds and paired: the wider of the signed-rank and Student's interval of the logarithms. "
-         f"All intervals of this table hold together with 95 %: each is taken at 95 % corrected for the {len(CLAIMS)} findings. Confirmed: every interval lies in its band. At least as good: the rule can fail on one side only, and ours is "
+         f"With a probability of 95 % all intervals of the table hold at once: each is widened for the {len(CLAIMS)} findings. Confirmed: every interval lies in its band. At least as good: the rule can fail on one side only, and ours is "
          f"better than the published value by more than {percent(TOLERANCE)}; that is no reproduction of the number. Refuted: an interval lies outside its band, or shows that there is no difference of {percent(EQUAL)} where one is claimed. "
-         f"Undecided: neither, or runs that are too few, too short ({LEAST_SECONDS:g} s at least where time decides) or failed. Not tested: not run. Published numbers may be missed by {percent(TOLERANCE)}, since the machine is another: of a "
-         "published difference (7 % longer) that is a tenth of the difference. What is counted, not timed, is exact and needs one run.")  # fmt: skip
+         f"Undecided: neither, or runs that are too few, too short ({LEAST_SECONDS:g} s at least where time decides) or failed. Not tested: not run. The machine is another one, so our number may differ from the published one by {percent(TOLERANCE)}. "
+         f"Where a difference was published (7 % longer), {percent(TOLERANCE)} of that difference are allowed. What is counted, not timed, is exact and needs one run.")  # fmt: skip

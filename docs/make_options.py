@@ -48,7 +48,7 @@ def size(text):
     value = int(text)
     for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
         if value < 1024 or value % 1024:
-            return f"{value} {unit}"
+            return "1 byte" if text == "1" else f"{value} {unit}"
         value //= 1024
     return f"{value} PiB"
 
@@ -68,7 +68,15 @@ def limits(row):
     return [f"Range: {row['low']} to {power(row['high'])}."]
 
 
-def facts(row):
+def needs(row, rows):
+    """Some of an option's commands may lack the option that it needs in others."""
+    others = [r for r in rows if r["name"] in row["needs"].split()]
+    of_these = [c for c in row["commands"] if c != "library" and any(c in r["commands"] for r in others)]
+    some = set(of_these) != {c for c in row["commands"] if c != "library"}
+    return (f"With memext {' and '.join(of_these)} it needs " if some else "Needs ") + " or ".join(f"--{name}" for name in row["needs"].split()) + "."
+
+
+def facts(row, rows):
     """What is said of each option in the same words."""
     out = []
     if row["values"] and f"* `{row['values'][0]}`" not in (row["more"] or ""):
@@ -81,7 +89,7 @@ def facts(row):
     if row["default"]:
         out.append(f"Default: {row['default']}.")
     if row["needs"]:
-        out.append("Needs " + " or ".join(f"--{name}" for name in row["needs"].split()) + ".")
+        out.append(needs(row, rows))
     if row["excludes"]:
         out.append("Not with " + " or ".join(f"--{name}" for name in row["excludes"].split()) + f": {row['because']}.")
     if row["fixed_on_resume"]:
@@ -98,7 +106,7 @@ def heading(row):
     return ", ".join(names) + (" " + argument if argument else "")
 
 
-def entry(row):
+def entry(row, rows):
     lines = [".TP", heading(row), marked(row["summary"], row["argument"])]
     inside = False
     for paragraph in (row["more"] or "").split("\n") if row["more"] else []:
@@ -114,7 +122,7 @@ def entry(row):
             [marked(paragraph, row["argument"])]
     if inside:
         lines.append(".RE")
-    return [*lines, ".IP", marked(facts(row))]
+    return [*lines, ".IP", marked(facts(row, rows))]
 
 
 def section(all_options):
@@ -124,7 +132,7 @@ def section(all_options):
              "Options that contradict each other are refused."]
     for group in all_options["groups"]:
         rows = [row for row in all_options["options"] if row["group"] == group["name"]]
-        lines += [f".SS {group['title']}", *(line for row in rows for line in entry(row))]
+        lines += [f".SS {group['title']}", *(line for row in rows for line in entry(row, all_options["options"]))]
     return "\n".join([*lines, END]) + "\n"
 
 

@@ -17,8 +17,8 @@ def read_mib(r):
 
 def compressed(s):
     buffers = 2 * s.median("zram-random", lambda r: report(r)["layout"]["buffer_bytes"]) / MIB
-    yield (f"Noise: of Buffers of {buffers:.0f} MiB zram held {s.median('zram-random', held):.0f} MiB of memory, which no limit counts. It {takes(s, 'zram-random', 'swap-file', 'a swap file')}, and "
-           f"{takes(s, 'zram-random', URING, 'io_uring from the disk')}. Mostly zeros: {s.median('zram-corner', held):.0f} MiB, and it {takes(s, 'zram-corner', 'swap-file', 'a swap file')}.")  # fmt: skip
+    yield (f"For noise, zram needed {s.median('zram-random', held):.0f} MiB of memory to hold Buffers of {buffers:.0f} MiB. The memory limit of the run does not count this memory. The run {takes(s, 'zram-random', 'swap-file', 'a swap file')}, and "
+           f"{takes(s, 'zram-random', URING, 'io_uring from the disk')}. For data that are mostly zeros it needed {s.median('zram-corner', held):.0f} MiB, and the run {takes(s, 'zram-corner', 'swap-file', 'a swap file')}.")  # fmt: skip
     yield (f"With zswap before the same swap file, noise {takes(s, 'zswap-random', 'swap-file', 'noise without it')}. Mostly zeros {takes(s, 'zswap-corner', 'swap-file', 'noise without it').replace('takes', 'take', 1)}. The storage read "
            f"{s.median('zswap-random', read_mib):.0f} MiB instead of {s.median('swap-file', read_mib):.0f}. What its pool held was not measured.")  # fmt: skip
     best = Effect(s, "zram-corner", URING)

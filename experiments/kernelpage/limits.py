@@ -130,7 +130,7 @@ def readahead(s):
         yield (f"With this machine's own settings (read-ahead {machine['storage']['read_ahead_kb']} KiB, and dirty limits of its whole memory) a run {takes(s, own, NONE, 'one with those of Linux')}.")
     least = min(s.median(name, read_ratio) for runs in ahead_runs(s).values() for _, name in runs if s.done(name))
     if least > 1.05:
-        yield "More than 1 remains at any size. A page that is stored to is read first, unless its extent has never been written (see below). So a store through a mapping costs the storage a read as well."
+        yield "With every read-ahead the storage reads more bytes than the schedule loads. A page that is stored to is read first, unless its extent has never been written (see below). So a store through a mapping costs the storage a read as well."
 
 
 # ------------------------------------------------------------------ sizes of requests

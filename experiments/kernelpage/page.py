@@ -17,8 +17,8 @@ INTRODUCTION = (
     "Written by `experiments/kernel.py` from the runs of `experiments/plans/kernel.toml`; `experiments/kernel.py --run` measures again, in minutes, and writes this page for another machine. "
     "The patterns are the papers': whole planes in long runs (`stream`), runs of rows in each plane (`skewed-min`), and plane by plane on the mapping (no Blocks).")  # fmt: skip
 RULE = (
-    "A ratio is that of the rounds' own ratios (Hodges and Lehmann's estimate), with an interval of 95 % in brackets. A difference is claimed where the interval leaves 1 out: between equals that happens "
-    f"in at most 1 of 20 cases, so of the many sentences below one may be chance; `--thorough` has 9 rounds. Fewer than {effects.LEAST_PAIRS} rounds claim nothing. Runs that count take {effects.LEAST_SECONDS:g} s or more. "
+    "A ratio is that of the rounds' own ratios (Hodges and Lehmann's estimate), with an interval of 95 % in brackets. The page claims a difference only where the interval does not contain 1. For two equal configurations that happens "
+    f"in at most 1 of 20 cases, so one of the many sentences below may be due to chance. Fewer than {effects.LEAST_PAIRS} rounds claim nothing. Runs that count take {effects.LEAST_SECONDS:g} s or more. "
     "Dots are runs, lines medians.")  # fmt: skip
 HEAT = ("Residency of both Buffers over the time of one run each, by cachestat: left what the schedule needs, right what the page cache holds. A third Buffer takes turns with "
         "the target, since the state committed last is kept, and is not shown.")  # fmt: skip

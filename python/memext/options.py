@@ -75,7 +75,7 @@ OPTIONS = {
     "device_memory": ("SIZE", "Memory of the accelerator that may be used. Default: all it has."),
     "read_bw": ("BYTES/S", "Read bandwidth of the device to plan with. Default: measured or assumed."),
     "write_bw": ("BYTES/S", "Write bandwidth of the device to plan with. Default: measured or assumed."),
-    "mixed_bw": ("BYTES/S", "Bandwidth to plan with where the device reads and writes at once. Default: measured or assumed; in turns where only read_bw or write_bw is given."),
+    "mixed_bw": ("BYTES/S", "Bandwidth to plan with where the device reads and writes at once. Default: measured or assumed; or, if only read_bw or write_bw is given, the rate of reads and writes that alternate."),
     "rate": ("UPDATES/S", "Speed of the computation to plan with. Default: measured or assumed."),
     "calibrate": ("True", "Measures bandwidth and update rate again, in about 7 seconds."),
     "cores": ("N", "Cores of the machine to plan for. Default: this machine's."),

@@ -90,7 +90,7 @@ const struct mx_option mx_rows_place[] = {
     {"workers", 0, MX_GROUP_TRANSFERS, RUN | LOOP, 0, 1, .take = mx_ask_count, FIELD(workers), LIMITS(1, 64),
      .argument = "N", .unit = "threads", .initial = "the number of cores, at most 4",
      .summary = "Threads that copy, on mapped backends.",
-     .more = "With an accelerator that computes by itself the default is the number of threads of the plan."},
+     .more = "With --accel cuda or opencl the default is the number of threads of the plan, at most 64."},
     {"sqpoll", 0, MX_GROUP_TRANSFERS, RUN, 0, .take = mx_ask_flag, FIELD(sqpoll),
      .summary = "uring: a kernel thread submits."},
     {"iopoll", 0, MX_GROUP_TRANSFERS, RUN, 0, .take = mx_ask_flag, FIELD(iopoll),
@@ -101,17 +101,17 @@ const struct mx_option mx_rows_place[] = {
      .summary = "uring: registers neither memory nor the file."},
     {"no-fuse", 0, MX_GROUP_TRANSFERS, BOTH, 0, .take = mx_ask_flag, FIELD(no_fuse),
      .summary = "Writes the initial grid and reads the result in passes of their own.",
-     .more =
-         "By default the first sweep reads --input itself or makes the values of --init, and the last sweep "
-         "gives checksum and output. That needs backend `uring` or `aio` and algorithm `stream` or "
-         "`redundant`. With O_DIRECT the input is read directly where its place allows that.\nRuns with "
-         "--integrity, with --accel, or with a kernel that reads the old value use passes of their own. A "
-         "grid from a program needs a pass for the input. --until needs one for checksum and output. The "
-         "report says under `fused` what was done, or why not, and under `phases` the seconds and bytes of "
-         "each. `memext tune` predicts the same.\nA run in a directory without --keep, --verify and "
-         "--probes-out leaves nothing but the output. It writes a last sweep of less than 30 s to the output "
-         "alone. If it ends before that file is whole, --resume computes the sweep again. A run whose first "
-         "sweep reads the input can be resumed before its first commit only if the input is unchanged."},
+     .more = "By default the first sweep reads --input itself or makes the values of --init, and the last "
+             "sweep gives checksum and output. That needs backend `uring` or `aio` and algorithm `stream` or "
+             "`redundant`. With O_DIRECT the input is read directly where its place allows that.\nRuns with "
+             "--integrity, with --accel, or with a kernel that reads the old value use passes of their own. "
+             "A grid from a program needs a pass for the input. --until needs one for checksum and output. "
+             "The report says under `fused` what was done, or why not, and under `phases` the seconds and "
+             "bytes of each. `memext tune` predicts the same.\nSome runs leave only their output: those in a "
+             "directory without --keep, --verify, --probes-out, --snapshot and --until. If a sweep should "
+             "take less than 30 s, memext may write the last one to the output alone. If it ends before that "
+             "file is whole, --resume computes the sweep again. A run whose first sweep reads the input can "
+             "be resumed before its first commit only if the input is unchanged."},
     {"lock", 0, MX_GROUP_TRANSFERS, RUN, 0, .take = mx_ask_flag, FIELD(lock),
      .summary = "Locks the Blocks in DRAM, as swap always does."},
     {"fault", 0, MX_GROUP_TRANSFERS, RUN | LOOP, 0, 1, .take = mx_ask_text, FIELD(fault), .argument = "SPEC",

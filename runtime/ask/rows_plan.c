@@ -42,12 +42,12 @@ const struct mx_option mx_rows_plan[] = {
     {"tuner", 0, MX_GROUP_PLAN, BOTH, 0, 1, .take = mx_ask_text, FIELD(tuner), .argument = "T",
      .value_at = mx_value_tuner, .closed = true, .initial = "blk; manual when --block is given",
      .summary = "What chooses the plan.",
-     .more = "* `blk`: the plan with the fewest bytes or the least time that fits.\n"
-             "* `naive`: powers of two that fit.\n"
-             "* `manual`: the Block of --block."},
+     .more = "* `blk`: of the plans that fit, the one with the least predicted time. Among algorithms within "
+             "2 % of it, the one with the fewest bytes.\n* `naive`: powers of two that fit.\n* `manual`: the "
+             "Block of --block."},
     {"block", 0, MX_GROUP_PLAN, BOTH, 0, 3, .take = mx_ask_counts, FIELD(by), LIMITS(1, MX_MOST_EXTENT),
      .argument = "BY BZ BT", .unit = "rows, planes, time steps", .initial = "the tuner's choice",
-     .summary = "Size of a Block.", .more = "Rows of x are never cut."},
+     .summary = "Size of a Block.", .more = "A Block always holds whole rows along x."},
     {"iblock", 0, MX_GROUP_PLAN, BOTH, 0, 2, .take = mx_ask_counts, FIELD(iy), LIMITS(1, MX_MOST_EXTENT),
      .argument = "IY IZ", .unit = "rows, planes", .initial = "from the size of the L2 cache",
      .summary = "Size of the piece that is worked on in cache."},
@@ -117,13 +117,14 @@ const struct mx_option mx_rows_plan[] = {
          "backends mmap and swap, are refused. Sides, sources, probes, norms and snapshots are done there "
          "too.\nKeys:\n* `device=N`: opencl, cuda: the N-th device.\n* `rate=BYTES/S`: host: the rate of "
          "copies each way. Of other accelerators, to plan with.\n* `updates=N/S`: update rate to plan "
-         "with.\n* `memory=SIZE`: host: what the device has.\n* `fuse=1|2`: opencl, cuda: levels in one "
-         "launch, where the new state comes from the old one and seams and copying sides are absent. By "
-         "default memext takes what turns out to be faster.\n* `fault=N`, `late=N`: for tests: copy or "
-         "launch number N fails, at once or when it is done.\nThe report has `accelerator`, "
-         "`host_to_device_bytes`, `device_to_host_bytes` and what was predicted of both.\nThe ranks of a "
-         "machine take its devices in turn, or all take the device that is named. Ranks that share a device "
-         "get equal parts of its memory. --device-memory applies to each rank."},
+         "with.\n* `memory=SIZE`: host: what the device has.\n* `fuse=1|2`: opencl, cuda: how many levels "
+         "one launch computes. Two need a Jacobi kernel, one process, whole planes (BY = NY), sides that are "
+         "fixed, and no sources, probes or norms. Otherwise one is taken. By default memext takes what turns "
+         "out to be faster.\n* `fault=N`, `late=N`: for tests: copy or launch number N fails, at once or "
+         "when it is done.\nThe report has `accelerator`, `host_to_device_bytes`, `device_to_host_bytes` and "
+         "what was predicted of both.\nThe ranks of a machine take its devices in turn, or all take the "
+         "device that is named. Ranks that share a device get equal parts of its memory. --device-memory "
+         "applies to each rank."},
     {"device-memory", 0, MX_GROUP_ACCEL, BOTH, 0, 1, .take = mx_ask_size, FIELD(device_memory),
      LIMITS(1 << 16, UINT64_MAX), .argument = "SIZE", .unit = "bytes", .initial = "all it has",
      .summary = "Memory of the accelerator that may be used.", .needs = "accel"},
@@ -136,7 +137,8 @@ const struct mx_option mx_rows_plan[] = {
      .summary = "Write bandwidth of the device to plan with."},
     {"mixed-bw", 0, MX_GROUP_RATES, BOTH, 0, 1, .take = mx_ask_real, FIELD(mixed_bw), .argument = "BYTES/S",
      .unit = "bytes per second", .range = "above 0",
-     .initial = "measured or assumed; in turns where only --read-bw or --write-bw is given",
+     .initial = "measured or assumed; or, if only --read-bw or --write-bw is given, the rate of reads and "
+                "writes that alternate",
      .summary = "Bandwidth to plan with where the device reads and writes at once.",
      .more = "It is the sum of both directions. For a device that limits each direction by itself (a network "
              "both "
@@ -149,12 +151,11 @@ const struct mx_option mx_rows_plan[] = {
              "worker."},
     {"calibrate", 0, MX_GROUP_RATES, BOTH, TUNE, .take = mx_ask_flag, FIELD(calibrate),
      .summary = "Measures bandwidth and update rate again, in about 7 seconds.",
-     .more = "It first measures in turns for about 4 seconds, for a shared machine is not equally fast all "
-             "the time. "
-             "For about 3 more it looks for a slab, tile or number of levels that is faster than engine "
-             "tiled's own choice. The result holds for this stencil, type and row length.\n"
-             "`memext tune` says what was found. Later plans for such rows use it unless --slab, --tile or "
-             "--column is given."},
+     .more = "First it measures each rate several times, in alternation, for about 4 seconds. The speed of a "
+             "shared machine changes, so one measurement is not enough. For about 3 more it looks for a "
+             "slab, tile or number of levels that is faster than engine tiled's own choice. The result holds "
+             "for this stencil, type and row length.\n`memext tune` says what was found. Later plans for "
+             "such rows use it unless --slab, --tile or --column is given."},
     {"calibrate-seconds", 0, MX_GROUP_RATES, TUNE, 0, 1, .take = mx_ask_real, FIELD(calibrate_s),
      .argument = "SECONDS", .unit = "seconds", .range = "above 0, at most 60",
      .summary = "Calibrates in about so long and keeps the known sizes of engine tiled.",

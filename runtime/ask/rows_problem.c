@@ -141,7 +141,8 @@ const struct mx_option mx_rows_problem[] = {
     {"in-place", 0, MX_GROUP_KERNEL, BOTH, .take = mx_ask_flag, FIELD(in_place),
      .summary = "Uses one pair of Buffers instead of two.",
      .more = "It is for kernels that read the value they replace (leapfrog, staggered). Such a run cannot be "
-             "resumed. --verify then needs DRAM for all steps at once.",
+             "resumed. --verify then computes all steps in one pass. It needs DRAM for some planes of every "
+             "level, and takes at most 2048 levels.",
      .needs = "kernel resume"},
 
     {"source", 0, MX_GROUP_POINTS, RUN, 0, 1, true, .take = mx_ask_words, FIELD(point_sources),
@@ -194,15 +195,14 @@ const struct mx_option mx_rows_problem[] = {
     {"nonfinite", 0, MX_GROUP_CHECKS, BOTH, 0, 1, .take = mx_ask_nonfinite, .argument = "end|ignore",
      .value_at = mx_value_nonfinite, .closed = true, .initial = "end, or as before with --resume",
      .summary = "What happens when cells are NaN or infinite.",
-     .more =
-         "* `end`: such a state is not committed and ends the run with status 6. The last commit is finite. "
-         "The message names the steps, the number of cells and the first of them.\n"
-         "* `ignore`: such cells are there on purpose. The report counts them under `nonfinite_cells`.\n"
-         "Only cells that are computed count. The frame and fields that are only read may hold NaN.\n"
-         "A sweep is examined if it may be committed, if --snapshot takes its state, and at the end. Runs "
-         "without commits (backend dram, algorithms that rewrite their Buffers, --in-place) examine other "
-         "states every 64 steps or more. They have no finite state to go on from.\n"
-         "An initial grid with such cells is refused with status 6 before the first step. A file that the "
-         "first sweep reads is refused during that sweep."},
+     .more = "* `end`: such a state is not committed and ends the run with status 6. The last commit is "
+             "finite. The message names the steps, the number of cells and the first of them.\n* `ignore`: "
+             "such cells are there on purpose. The report counts them under `nonfinite_cells`.\nOnly cells "
+             "that are computed count. The frame and fields that are only read may hold NaN.\nA sweep is "
+             "examined if it may be committed, if --snapshot takes its state, and at the end. Runs without "
+             "commits (backends dram and swap, algorithms that rewrite their Buffers, --in-place) examine "
+             "other states every 64 steps or more. They have no finite state to go on from.\nAn initial grid "
+             "with such cells is refused with status 6 before the first step. A file that the first sweep "
+             "reads is refused during that sweep."},
     {.name = NULL},
 };
