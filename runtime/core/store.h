@@ -45,7 +45,7 @@ struct mx_superblock {
     struct mx_extent first_extents[MX_FIRST_EXTENTS]; /* mx_extent_at */
     uint8_t note[MX_NOTE_BYTES];
     struct mx_extent
-        more_extents[MX_EXTENTS - MX_FIRST_EXTENTS]; /* memext 0.9.0 takes no store that has such */
+        more_extents[MX_EXTENTS - MX_FIRST_EXTENTS]; /* the first release reads no store that has such */
     uint8_t unused[MX_SUPERBLOCK_BYTES - 32 - 32 * MX_EXTENTS - MX_NOTE_BYTES - 8];
     uint64_t checksum; /* XXH3-64 of everything before */
 };

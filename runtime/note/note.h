@@ -27,7 +27,7 @@ enum { MX_NOTE_OLDEST = 4, MX_NOTE_IN_PLACE = 5, MX_NOTE_VERSION = 6, MX_NOTE_MO
 /* What the note of a wavefront run (runtime/wavefront) calls itself. */
 #define MX_NOTE_WAVEFRONT "memext wavefront"
 
-enum { MX_SNAPSHOT_FIELDS = 512 };
+enum { MX_SNAPSHOT_FIELDS = 512, MX_TIME_STEP_TEXT = 64 };
 
 /* Snapshots of a run (snapshots.h). every 0 = none. */
 struct mx_snapshots_asked {
@@ -55,13 +55,13 @@ struct mx_note {
      * Buffer that holds that state. It is kept because other ranks may not have made the newest commit. */
     int64_t before_time;
     int32_t before_buffer;
-    int64_t fixed_beyond;          /* planes that the fields of C have beyond where a neighbour goes on */
-    struct mx_plan plan;           /* of the last run on this store; a resumed run may choose another one */
-    struct mx_layout layout;       /* of the Buffers, as they lie in this store: fixed once they are made */
-    int64_t time;                  /* steps that Buffer number `buffer` holds */
-    char time_step[MX_FIELD_NAME]; /* --time-step as it was given; "" = it was not */
-    bool timed;                    /* the seconds of these steps are known, */
-    double simulated_s;            /* and so many */
+    int64_t fixed_beyond;    /* planes that the fields of C have beyond where a neighbour goes on */
+    struct mx_plan plan;     /* of the last run on this store; a resumed run may choose another one */
+    struct mx_layout layout; /* of the Buffers, as they lie in this store: fixed once they are made */
+    int64_t time;            /* steps that Buffer number `buffer` holds */
+    char time_step[MX_TIME_STEP_TEXT]; /* --time-step as it was given; "" = it was not */
+    bool timed;                        /* the seconds of these steps are known, */
+    double simulated_s;                /* and so many */
     int32_t buffer, n_buffers;
     /* No Buffer holds a state: step 0 is what the run begins with, the first sweep reads it there. sample: of
      * each field's file (fields.h), 0 = it has none. */

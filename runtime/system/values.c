@@ -17,8 +17,9 @@ bool mx_read_number(const char *text, double *out) {
     if (end == text) return false;
     if (*end == '/') {
         const char *below = end + 1;
-        value /= strtod(below, &end);
-        if (end == below) return false;
+        const double divisor = strtod(below, &end);
+        if (end == below || !isfinite(divisor)) return false;
+        value /= divisor;
     }
     return *out = value, *end == 0 && isfinite(value);
 }

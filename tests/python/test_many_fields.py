@@ -114,3 +114,21 @@ def test_python(mx, quick_place, many):  # noqa: F811
     with mx.Run(kernel, u=u, **c, device=quick_place, dram="64MiB") as run:
         run.advance(3)
         assert np.array_equal(run["u"][...], kernel.reference(3, u=u, **c)["u"])
+
+
+def test_a_third_buffer_that_has_no_room(memext, quick_place, tmp_path):
+    """29 copied fields, two Buffers and their hashes are 62 arrays: a run takes no third Buffer of its own accord, and one that is asked for is refused with the way out."""
+    (tmp_path / "k.c").write_text(text(29))
+    for i in range(29):
+        np.save(tmp_path / f"c{i}.npy", np.ones((NZ + 2, NY + 2, NX + 2), list(TYPES.values())[i % len(TYPES)]))
+    words = ["--kernel", tmp_path / "k.c", "-n", NX, NY, NZ, "-t", 8, "--init", "random", *(w for i in range(29) for w in ("--field", f"c{i}={tmp_path}/c{i}.npy")), "--dram", "90MiB",
+             "--field-copy", "--integrity", "--plan", "stream by=17 bt=2", "-d", quick_place]  # fmt: skip
+    result = memext.run(*words, "--keep").report
+    assert (result["commits"]["buffers"], result["commits"]["every_s"]) == (2, 0)
+    plain = [w for w in words if w not in ("--integrity",)]
+    assert memext.run(*plain, "--dry-run", "--force")["commits"]["buffers"] == 3, "this run would have one if there were room"
+    for more in (["--force"], ["--resume"]):
+        asked = [*words, "--commit-every", 5, *more] if more == ["--force"] else ["--resume", "-d", quick_place, "-t", 10, "--commit-every", 5]
+        refused = memext("run", *asked, check=False)
+        assert refused.returncode == 2 and "this run needs 64" in refused.stderr and "--commit-every 0" in refused.stderr, refused.stderr
+    assert memext.run("--resume", "-d", quick_place, "-t", 10)["steps_done"] == 10

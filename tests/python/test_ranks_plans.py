@@ -63,6 +63,17 @@ def tuned(memext, *words):
     return json.loads(done.stdout)
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_what_ranks_share(memext, place, n):
+    """A dry run of ranks gives each of them its part of this machine's cores and memory, as the run does; ranks of another link have a machine each."""
+    result, dry = (memext.run(*GRID, "--ranks", n, "-d", place, *more) for more in ([], ["--dry-run"]))
+    assert [dry["plan"]["threads"], dry["dram_limit_bytes"]] == [result["plan"]["threads"], result["dram_limit_bytes"]]
+    one = memext.run(*GRID, "--dry-run")
+    assert dry["dram_limit_bytes"] == one["dram_limit_bytes"] // n and dry["plan"]["threads"] == max(1, one["plan"]["threads"] // n)
+    many = memext.run(*GRID, "--ranks", n, "--dry-run", "--link", "mpi,10Gbit")
+    assert [many["plan"]["threads"], many["dram_limit_bytes"]] == [one["plan"]["threads"], one["dram_limit_bytes"]]
+
+
 def test_link_rates(memext, place):
     """A link is measured, or is what --link says: predicted seconds know it, and where every message costs much fewer go, from deeper ends."""
     fast, slow = tuned(memext, "--link", "100Gbit"), tuned(memext, "--link", "mpi,10Mbit")

@@ -2076,7 +2076,7 @@ Test(conformance, as_many_buffers_as_there_may_be) {
     const struct mx_device_options o = {.backend = "uring", .path = dir, .keep = true, .force = true};
     mx_buffer *buffer[MX_STORE_EXTENTS], *more;
     mx_device *device = open_ok(&o);
-    char name[16];
+    char name[24];
     mx_why why = {""};
     for (int i = 0; i < MX_STORE_EXTENTS; i++) {
         snprintf(name, sizeof name, "number-%d", i);

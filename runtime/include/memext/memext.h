@@ -179,7 +179,7 @@ struct mx_store_facts {
     uint32_t finished; /* 0 = the note tells of a run under way, 1 = of one that is done, 2 = done and kept */
     uint32_t note_bytes;          /* 0 = nothing was committed */
     char note[MX_NOTE_BYTES + 1]; /* a zero follows */
-    uint32_t n_extents; /* no more than `size` has room for: 32 of programs built with 0.9.0 */
+    uint32_t n_extents; /* no more than `size` has room for: 32 in programs built for the first release */
     struct mx_store_extent extents[MX_STORE_EXTENTS];
 };
 /* path: directory, file or block device. Reads only, and does not lock anybody out. -ENOENT (nothing there,

@@ -48,7 +48,7 @@ int mx_run_take_accel(struct mx_run *r);
 /* What changes nothing, or nothing for the better, is told, and the run goes on. */
 void mx_run_say_useless(struct mx_run *r);
 uint64_t mx_run_stored_bytes(const struct mx_run *r);
-/* -EINVAL: a store has no room for so many arrays. */
+/* -EINVAL: a store has no room for so many. */
 int mx_run_check_extents(struct mx_run *r);
 /* Of a dry run: would mx_run_open_outputs and mx_run_open_store refuse? Opens nothing. tune only says so,
  * unless there is no room. */
@@ -64,6 +64,10 @@ int mx_run_compare_store(struct mx_run *r); /* is the store's problem the one as
 bool mx_run_has_hashes(const struct mx_run *r);
 /* Plan and predictions, without or (after the store) with the device's own facts. */
 int mx_run_plan(struct mx_run *r);
+/* Of its store, which has room for MX_STORE_EXTENTS: so many Buffers, copied fields, a side file, hashes. */
+int32_t mx_run_arrays(const struct mx_run *r, int32_t n_buffers);
+/* Of its read-only fields those that are copied into the store. */
+int32_t mx_run_copied_fields(const struct mx_run *r);
 void mx_run_predict_plan(struct mx_run *r);
 void mx_run_predict_commits(struct mx_run *r);
 void mx_run_predict_phases(struct mx_run *r);

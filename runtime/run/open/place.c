@@ -6,6 +6,7 @@
 #include "core/device.h"
 #include "engine/accel_room.h"
 #include "machine/machine.h"
+#include "machine/minmax.h"
 #include "machine/size.h"
 
 #include <stdio.h>
@@ -84,17 +85,21 @@ uint64_t mx_run_stored_bytes(const struct mx_run *r) {
 }
 
 int mx_run_check_extents(struct mx_run *r) {
+    const int32_t n = mx_run_arrays(r, r->n_buffers),
+                  fewer = mx_run_arrays(r, (int32_t)mx_min(r->n_buffers, 2));
     const bool hashes = mx_run_has_hashes(r);
-    int32_t n = mx_run_buffers(r) + (r->report.side_file_bytes > 0), copied = 0;
-    for (int32_t i = 0; i < mx_fixed_count(&r->o.problem); i++)
-        copied += !r->report.layout.fixed[i].user_file;
-    n = (n + copied) * (hashes ? 2 : 1);
     if (n <= MX_STORE_EXTENTS) return 0;
+    if (fewer <= MX_STORE_EXTENTS)
+        return mx_fail(
+            &r->why, -EINVAL,
+            "a store has room for %d arrays, and this run needs %d, since commits every %g s keep a "
+            "third Buffer: give --commit-every 0",
+            MX_STORE_EXTENTS, n, r->commit_every_s);
     return mx_fail(
         &r->why, -EINVAL,
         "a store has room for %d arrays, and this run needs %d%s: %d read-only fields would be copied "
         "into it; give them as .npy files that can be read in place%s",
-        MX_STORE_EXTENTS, n, hashes ? ", half of them for the hashes" : "", copied,
+        MX_STORE_EXTENTS, n, hashes ? ", half of them for the hashes" : "", mx_run_copied_fields(r),
         hashes ? ", or leave --integrity out" : "");
 }
 

@@ -200,11 +200,23 @@ static int shorten_sweeps(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ commits */
 
+int32_t mx_run_copied_fields(const struct mx_run *r) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < mx_fixed_count(&r->o.problem); i++) n += !r->report.layout.fixed[i].user_file;
+    return n;
+}
+
+int32_t mx_run_arrays(const struct mx_run *r, int32_t n_buffers) {
+    const int32_t n = n_buffers * (r->tuned.shape.pairs ? 2 : 1) + (r->report.side_file_bytes > 0);
+    return (n + mx_run_copied_fields(r)) * (mx_run_has_hashes(r) ? 2 : 1);
+}
+
 /* A third Buffer leaves as much space again as it takes. */
 static bool third_fits(const struct mx_run *r, uint64_t capacity_bytes) {
     const uint64_t buffer =
         (uint64_t)(r->tuned.shape.pairs ? 2 : 1) * (uint64_t)r->report.layout.buffer_bytes;
-    return capacity_bytes / 4 >= buffer + (uint64_t)r->report.side_file_bytes / 4;
+    return capacity_bytes / 4 >= buffer + (uint64_t)r->report.side_file_bytes / 4 &&
+           mx_run_arrays(r, MX_BUFFERS) <= MX_STORE_EXTENTS;
 }
 
 /* Without being asked for, a third Buffer is made where commits would cost too much, or where the run had one

@@ -31,7 +31,7 @@ struct mx_run_parts {
     struct mx_run_points points;
     struct mx_run_norms norms;
     struct mx_run_snapshots snapshots;
-    char time_step[MX_FIELD_NAME]; /* of seconds.c: as the store is to remember it */
+    char time_step[MX_TIME_STEP_TEXT]; /* of seconds.c: as the store is to remember it */
 };
 
 /* Every call may be NULL: the part has nothing to do there. All that return int: 0 or -errno with r->why,

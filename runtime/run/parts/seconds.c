@@ -5,6 +5,7 @@
 #include "run/state.h"
 #include "system/values.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,7 +27,10 @@ static int refuse(struct mx_run *r, const char *text) {
     char known[256] = "";
     for (int32_t i = 0; s != NULL && i < s->n_param; i++) {
         const size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", s->param_name[i]);
+        const bool room = used + MX_FIELD_NAME + 8 < sizeof known;
+        snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
+                 room ? s->param_name[i] : "...");
+        if (!room) break;
     }
     return mx_fail(
         &r->why, -EINVAL,
@@ -51,6 +55,13 @@ static int take(struct mx_run *r) {
     return t->known ? 0 : refuse(r, given);
 }
 
+/* Seconds that are more than a number can hold are not known. */
+static int take_finite(struct mx_run *r) {
+    const int err = take(r);
+    r->report.simulated.known &= isfinite(mx_simulated_s(&r->report.simulated, r->o.problem.nt));
+    return err;
+}
+
 static void note(struct mx_run *r) {
     struct mx_note *n = &r->note;
     memcpy(n->time_step, r->parts.time_step, sizeof n->time_step);
@@ -59,4 +70,4 @@ static void note(struct mx_run *r) {
     n->simulated_s = n->timed ? seconds : 0;
 }
 
-const struct mx_part mx_part_seconds = {.name = "seconds", .take = take, .note = note};
+const struct mx_part mx_part_seconds = {.name = "seconds", .take = take_finite, .note = note};

@@ -109,19 +109,18 @@ void mx_run_home(const struct mx_run *r, int *number, int *ranks) {
     *ranks = r->ranks.places;
 }
 
-int mx_run_ranks_here(const struct mx_run *r) {
-    return mx_run_alone(r) || r->ranks.places < 1 ? 1 : r->ranks.places;
-}
+int mx_run_ranks_here(const struct mx_run *r) { return r->ranks.places < 1 ? 1 : r->ranks.places; }
 
 int mx_run_own_cores(const struct mx_run *r, int cores) {
-    return mx_run_alone(r) || r->ranks.core_places < 2 ? cores : mx_max(1, cores / r->ranks.core_places);
+    return r->ranks.core_places < 2 ? cores : mx_max(1, cores / r->ranks.core_places);
 }
 
 int mx_run_find_place(struct mx_run *r) {
     struct mx_run_ranks *q = &r->ranks;
-    const bool local = q->link_name == NULL || strcmp(q->link_name, "local") == 0;
+    const char *link = q->link_name != NULL ? q->link_name : r->o.link != NULL ? r->o.link : "local";
+    const bool local = strcmp(link, "local") == 0;
     q->place = q->core_place = local ? q->rank : 0;
-    q->places = q->core_places = local && q->ranks > 1 ? q->ranks : 1;
+    q->places = q->core_places = local ? mx_run_ranks_of(r) : 1;
     const int err = local || !mx_is_rank(q) ? 0 : compare_homes(r);
     if (err == 0 && mx_is_rank(q)) mx_machine_share(q->core_place, q->core_places);
     return err;
