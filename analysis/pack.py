@@ -21,7 +21,7 @@ from analysis import results  # noqa: E402
 from analysis.seen import seen  # noqa: E402
 
 KEPT_STDERR = 400
-IN_PROJECT = re.compile(r"/\S*?/((?:build/release|experiments)/[\w./-]+)")
+IN_PROJECT = re.compile(r"/\S*?/((?:build/release|experiments|results)/[\w./-]+)")
 
 
 def packed_run(run):
