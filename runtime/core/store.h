@@ -44,8 +44,8 @@ struct mx_superblock {
     uint32_t n_extents, note_bytes;
     struct mx_extent first_extents[MX_FIRST_EXTENTS]; /* mx_extent_at */
     uint8_t note[MX_NOTE_BYTES];
-    struct mx_extent
-        more_extents[MX_EXTENTS - MX_FIRST_EXTENTS]; /* the first release reads no store that has such */
+    struct mx_extent more_extents[MX_EXTENTS - MX_FIRST_EXTENTS]; /* the first release cannot read a store
+                                                                     that uses these */
     uint8_t unused[MX_SUPERBLOCK_BYTES - 32 - 32 * MX_EXTENTS - MX_NOTE_BYTES - 8];
     uint64_t checksum; /* XXH3-64 of everything before */
 };

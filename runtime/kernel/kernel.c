@@ -271,13 +271,9 @@ static int take_param(struct mx_system *s, const char *word, bool *taken, mx_why
     if (equals == NULL || equals == word)
         return mx_fail(why, -EINVAL, "the parameter '%.100s' is not NAME=VALUE", word);
     const size_t n = (size_t)(equals - word);
-    char known[256] = "";
+    char known[256];
     for (int32_t i = 0; i < s->n_param; i++) {
-        if (strlen(s->param_name[i]) != n || memcmp(s->param_name[i], word, n) != 0) {
-            const size_t used = strlen(known);
-            snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "", s->param_name[i]);
-            continue;
-        }
+        if (strlen(s->param_name[i]) != n || memcmp(s->param_name[i], word, n) != 0) continue;
         double value;
         if (taken[i])
             return mx_fail(why, -EINVAL, "the parameter %s is given twice, the second time as '%.100s'",
@@ -294,7 +290,8 @@ static int take_param(struct mx_system *s, const char *word, bool *taken, mx_why
         return 0;
     }
     return mx_fail(why, -EINVAL, "the kernel \"%s\" has no parameter '%.*s'; %s%s", s->name,
-                   n < 100 ? (int)n : 100, word, known[0] != 0 ? "it has " : "it has none", known);
+                   n < 100 ? (int)n : 100, word, s->n_param > 0 ? "it has " : "it has none",
+                   mx_param_names(s, known, sizeof known));
 }
 
 static int take_params(struct mx_system *s, const struct mx_kernel_options *o, mx_why *why) {

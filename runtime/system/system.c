@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "system/system.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct {
@@ -107,4 +108,15 @@ int64_t mx_fixed_slot_bytes(const struct mx_fixed_layout *f, int64_t rows) {
         f->row_pitch_bytes % align == 0)
         return (bytes + align - 1) / align * align; /* nothing is ever widened */
     return (bytes + 2 * (align - 1)) / align * align;
+}
+
+const char *mx_param_names(const struct mx_system *s, char *out, size_t capacity) {
+    bool room = true;
+    out[0] = 0;
+    for (int32_t i = 0; i < s->n_param && room; i++) {
+        const size_t used = strlen(out);
+        room = used + MX_FIELD_NAME + sizeof ", ..." < capacity;
+        snprintf(out + used, capacity - used, "%s%s", i > 0 ? ", " : "", room ? s->param_name[i] : "...");
+    }
+    return out;
 }

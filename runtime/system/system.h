@@ -99,6 +99,8 @@ struct mx_problem {
     int64_t least_nz; /* planes of the rank that has the fewest: what a neighbour can give */
 };
 
+/* The names of its parameters with commas between them, "..." where there is no room for all. Returns out. */
+const char *mx_param_names(const struct mx_system *s, char *out, size_t capacity);
 /* NULL: that parameter is one number. */
 static inline const struct mx_series *mx_series_of(const struct mx_system *s, int32_t param) {
     for (int32_t i = 0; i < s->n_series; i++)

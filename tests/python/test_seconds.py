@@ -132,3 +132,12 @@ def test_viewers_get_seconds(mx, quick_place, tmp_path):  # noqa: F811
         assert f'<Time Value="{time}"/>' in (tmp_path / "u.xdmf").read_text()
         with h5py.File(tmp_path / "u.h5") as file:
             assert dict(file["u"].attrs) == {"step": 3, **({"time": 0.75} if words else {})}
+
+
+def test_many_names(memext, quick_place, tmp_path):
+    """Both messages that list parameters end the list at a whole name, and say that there are more."""
+    params = " ".join(f"P(parameter_{i}, 1)" for i in range(60))
+    (tmp_path / "k.c").write_text((TEXT % ("dt", "dt")).replace("P(dt, 0.125) P(k, 0.5)", f"P(dt, 1) P(k, 1) {params}"))
+    for words in (["--time-step", "fast"], ["--param", "fast=1"]):
+        done = memext("run", "--kernel", tmp_path / "k.c", *GRID, "-d", quick_place, "-t", 3, *words, check=False)
+        assert done.returncode == 2 and re.search(r"has dt, k, (parameter_\d+, ){5,}\.\.\.", done.stderr), done.stderr

@@ -24,19 +24,14 @@ static bool take_parameter(const struct mx_run *r, const char *name, struct mx_s
 
 static int refuse(struct mx_run *r, const char *text) {
     const struct mx_system *s = r->system;
+    const bool some = s != NULL && s->n_param > 0;
     char known[256] = "";
-    for (int32_t i = 0; s != NULL && i < s->n_param; i++) {
-        const size_t used = strlen(known);
-        const bool room = used + MX_FIELD_NAME + 8 < sizeof known;
-        snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
-                 room ? s->param_name[i] : "...");
-        if (!room) break;
-    }
     return mx_fail(
         &r->why, -EINVAL,
         "--time-step '%.100s' is no number of seconds such as 1e-3 or 1/8, and %s%s; `none` leaves "
         "seconds out",
-        text, known[0] != 0 ? "no parameter of the kernel, which has " : "there is no parameter", known);
+        text, some ? "no parameter of the kernel, which has " : "there is no parameter",
+        some ? mx_param_names(s, known, sizeof known) : "");
 }
 
 static int take(struct mx_run *r) {
