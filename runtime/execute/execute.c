@@ -35,7 +35,8 @@ static bool has_ended(const struct executor *r, const struct entry *e) {
         return atomic_load_explicit(&r->committer.ended, memory_order_acquire);
     if (e->step.kind == MX_STEP_COPY) return mx_accel_is_done(r->x->accel, MX_ACCEL_COPY, e->number);
     if (mx_exec_is_given(e) && !mx_exec_staged(r)) return mx_exec_given_is_here(r, e);
-    return (e->halfway || !mx_exec_staged(r)) && mx_exec_half_ended(r, e) && mx_take_done(e->take);
+    return (e->halfway || !mx_exec_staged(r)) && mx_exec_half_ended(r, e) && mx_take_done(e->take) &&
+           mx_looking_done(&e->looking);
 }
 
 /* Takes up the end of step i, which has been started; waits for it. */
@@ -283,6 +284,7 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
                   : mx_exec_open_arrays(&r);
     if (err == 0 && x->feeding != NULL) err = mx_feeder_start(x->feeding, why, &r.feeder);
     if (err == 0) err = mx_exec_open_taking(&r);
+    if (err == 0) mx_exec_open_looking(&r);
     if (err == 0 && schedule->first_given > 0) err = mx_exec_open_exchange(&r);
     if (err == 0) {
         const struct mx_accel_counters before =
@@ -300,6 +302,7 @@ int mx_execute(const struct mx_execution *x, struct mx_schedule *schedule, const
         }
     }
     mx_feeder_stop(r.feeder);
+    mx_looker_stop(r.looker);
     close_run(&r);
     mx_bell_close();
     return err;

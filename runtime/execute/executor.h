@@ -5,6 +5,7 @@
 
 #include "engine/work.h"
 #include "execute/exchange.h"
+#include "execute/looker.h"
 #include "machine/bell.h"
 
 #include <pthread.h>
@@ -42,7 +43,8 @@ struct entry {
     int64_t take_step;    /* STORE, COMMIT: of a sweep that ends with this step, which is taken; 0 = is not */
     struct mx_take *take; /* STORE under way: its rows */
     bool looked_at;       /* ADVANCE, STORE: cells that are not finite are looked for in its rows */
-    struct mx_finding finding; /* ADVANCE that is */
+    struct mx_finding finding; /* ADVANCE, STORE that is */
+    struct mx_looking looking; /* STORE that is, under way */
     bool fed;                  /* LOAD: not from its Buffer */
     struct mx_feed *feed;      /* such a one under way */
     uint64_t begin_ns;
@@ -97,6 +99,7 @@ struct executor {
     struct mx_staging staging; /* with an accelerator, whose memory the arrays are in then */
     struct committer committer;
     struct mx_taker *taker;
+    struct mx_looker *looker; /* NULL: rows of STOREs are not looked at, or on this thread */
     struct mx_feeder *feeder;
     bool first_sweep;      /* the schedule is in it */
     mx_block *plane;       /* of states that are taken from Buffers */
@@ -213,11 +216,13 @@ void mx_exec_add_look(struct executor *r, const struct entry *e, int64_t level,
                       const struct mx_nonfinite *found);
 void mx_exec_settle_taking(struct executor *r, struct entry *e);
 struct mx_view mx_exec_stored_view(const struct executor *r, const struct mx_step *s);
-void mx_exec_look_at_store(struct executor *r, const struct entry *e);
+void mx_exec_look_at_store(struct executor *r, struct entry *e);
+void mx_exec_end_look(struct executor *r, struct entry *e);
 int mx_exec_judge_sweep(struct executor *r, const struct entry *e);
 int mx_exec_take_store(struct executor *r, struct entry *e);
 int mx_exec_end_taking(struct executor *r, const struct entry *e);
 int mx_exec_open_taking(struct executor *r);
+void mx_exec_open_looking(struct executor *r);
 
 /* ---- halves.c. mx_exec_spans fills r->spans for a step, and returns how many. */
 

@@ -92,14 +92,33 @@ struct mx_view mx_exec_stored_view(const struct executor *r, const struct mx_ste
 }
 
 /* While they are being stored: nobody writes them. */
-void mx_exec_look_at_store(struct executor *r, const struct entry *e) {
+void mx_exec_look_at_store(struct executor *r, struct entry *e) {
     const struct mx_step *s = &e->step;
     if (!e->looked_at) return;
-    const struct mx_view view = mx_exec_stored_view(r, s);
-    for (int64_t z = s->region.z0; z < s->region.z1; z++)
-        mx_nonfinite_rows(r->x->problem, r->x->layout, array_of_part(r, s->part), z, s->region.y0,
-                          s->region.y1, mx_view_row(&view, s->array, s->region.y0, z), view.row_pitch_bytes,
-                          &r->look[e->sweep % WINDOW_STEPS].found);
+    e->looking = (struct mx_looking){.view = mx_exec_stored_view(r, s),
+                                     .view_array = s->array,
+                                     .array = array_of_part(r, s->part),
+                                     .region = s->region,
+                                     .finding = &e->finding};
+    if (r->looker != NULL)
+        mx_looker_post(r->looker, &e->looking);
+    else
+        mx_look_at(r->x->problem, r->x->layout, &e->looking);
+}
+
+/* Waits for it. */
+void mx_exec_end_look(struct executor *r, struct entry *e) {
+    if (!e->looked_at) return;
+    mx_looker_wait(r->looker, &e->looking);
+    mx_nonfinite_add(&r->look[e->sweep % WINDOW_STEPS].found, &e->finding.found);
+}
+
+/* Half of the cores where they have nothing to compute; the other half copies. */
+void mx_exec_open_looking(struct executor *r) {
+    const bool elsewhere = mx_exec_staged(r) && !mx_accel_facts(r->x->accel)->here;
+    if (r->x->finite == NULL || !looks_at_stores(r)) return;
+    r->looker =
+        mx_looker_start(elsewhere ? mx_max(r->x->plan->threads / 2, 1) : 1, r->x->problem, r->x->layout);
 }
 
 /* Of the sweep that ends with e. */

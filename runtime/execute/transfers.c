@@ -55,6 +55,7 @@ static int pass_half(struct executor *r, struct entry *e) {
 }
 
 static void end_transfer(struct executor *r, struct entry *e) {
+    if (e->step.kind == MX_STEP_STORE) mx_exec_end_look(r, e);
     if (mx_exec_staged(r)) mx_staging_give(&r->staging, e->piece);
     e->state = DONE;
     const bool file = e->fed || (e->step.kind == MX_STEP_STORE && mx_exec_is_only_taken(r, e));
