@@ -50,6 +50,13 @@ static int check_use(const struct mx_accel_ops *ops, const char *keys, mx_why *w
             why, -EINVAL,
             "--accel host computes with engine tiled, which takes many levels at once: leave fuse=%.40s out",
             text);
+    if (mx_accel_key(keys, "pin", text, sizeof text) && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return mx_fail(why, -EINVAL, "--accel %s: pin=%.40s is neither 0 nor 1", ops->name, text);
+    if (!host && !ops->pins_several && mx_accel_key(keys, "pin", text, sizeof text))
+        return mx_fail(
+            why, -EINVAL,
+            "--accel %s: copies of it always pass through memory of their own: leave pin=%.40s out",
+            ops->name, text);
     if (!host && mx_accel_key(keys, "memory", text, sizeof text))
         return mx_fail(why, -EINVAL,
                        "--accel %s: memory=%.40s is for host alone; give --device-memory %.40s instead",
@@ -122,6 +129,7 @@ static int share_memory(const struct mx_accel_options *o, struct mx_accel_facts 
 
 static int take_facts(mx_accel *a, const struct mx_accel_options *o, const char *keys, mx_why *why) {
     double fault = 0, late = 0, rate = 0, fuse = 0;
+    char pin[8];
     struct mx_accel_facts *f = &a->facts;
     const int32_t number = f->number, sharers = f->sharers;
     a->ops->facts(a->state, f);
@@ -138,6 +146,7 @@ static int take_facts(mx_accel *a, const struct mx_accel_options *o, const char 
                        "--accel %s: fuse=%g levels in one launch are not possible; it is 1 or 2", o->spec,
                        fuse);
     f->fuse = (int32_t)fuse;
+    f->pin = mx_accel_key(keys, "pin", pin, sizeof pin) ? pin[0] - '0' : -1;
     a->fault = (uint64_t)fault, a->late = (uint64_t)late;
     if (rate > 0) f->put_bytes_per_s = f->get_bytes_per_s = rate;
     if (o->memory_bytes <= f->memory_bytes && (err = share_memory(o, f, why)) < 0) return err;
@@ -236,6 +245,12 @@ int mx_accel_stage(mx_accel *a, void *host, uint64_t bytes, mx_why *why) {
     a->counters.pinned = pinned > 0;
     return pinned < 0 ? pinned : 0;
 }
+bool mx_accel_pin(mx_accel *a, void *host, uint64_t bytes) {
+    mx_why why;
+    if (a->facts.here) return true;
+    return a->ops->pins_several && a->ops->stage(a->state, host, bytes, &why) > 0;
+}
+
 void mx_accel_unstage(mx_accel *a, void *host) {
     if (a->ops->unstage != NULL) a->ops->unstage(a->state, host);
 }

@@ -40,6 +40,7 @@ struct mx_accel_facts {
     int64_t most_planes;   /* work items in z of one launch; 0 = any number */
     int64_t most_group;    /* work items of one group; 0 = it has no groups */
     int32_t fuse; /* levels in one launch where that is possible: 1, 2; 0 = what turns out to be faster */
+    int32_t pin;  /* whether it shall reach Buffers in DRAM by itself: 1 yes, 0 no, -1 not said */
     bool here; /* its memory is DRAM of this process, and kernels are functions of it: mx_accel_launch_here */
     /* To plan with; 0 = unknown. Bytes per second each way, updates per second. */
     double put_bytes_per_s, get_bytes_per_s, updates_per_s;
@@ -106,6 +107,7 @@ struct mx_accel_ops {
      * or is not needed: copies are still correct, but slower if the device is behind a bus. */
     int (*stage)(void *state, void *host, uint64_t bytes, mx_why *why);
     void (*unstage)(void *state, void *host);
+    bool pins_several; /* `stage` takes any memory of the process, up to 8 areas at once */
     int (*build)(void *state, const struct mx_accel_program *program, mx_why *why); /* NULL: here */
     /* 0 or -errno: taken, as the next number of its queue. */
     int (*put)(void *state, const struct mx_accel_span *span, size_t n, mx_why *why);
@@ -135,6 +137,9 @@ void mx_accel_release(mx_accel *accel, char *address); /* nothing of it under wa
 uint64_t mx_accel_used_bytes(const mx_accel *accel);
 int mx_accel_stage(mx_accel *accel, void *host, uint64_t bytes, mx_why *why);
 void mx_accel_unstage(mx_accel *accel, void *host);
+/* Memory that holds Buffers: true = puts and gets reach it at full speed, so that none of it has to pass
+ * through staging memory. It takes a tenth to a fifth of a second a GB. mx_accel_unstage ends it. */
+bool mx_accel_pin(mx_accel *accel, void *host, uint64_t bytes);
 /* What fails here is remembered as well. */
 int mx_accel_build(mx_accel *accel, const struct mx_accel_program *program);
 /* For who finds out by himself that it cannot go on: remembered if it is the first, and returned. */

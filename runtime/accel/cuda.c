@@ -536,6 +536,7 @@ const struct mx_accel_ops mx_accel_cuda = {
     .release = release,
     .stage = stage,
     .unstage = unstage,
+    .pins_several = true,
     .build = build,
     .put = put,
     .get = get,

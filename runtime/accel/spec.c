@@ -13,7 +13,9 @@
 static const char all_keys[] =
     "device=N (opencl, cuda: the N-th), rate=BYTES/S (host: of copies each way; else to plan with), "
     "updates=N/S (to plan with), memory=SIZE (host: what the device has), fuse=1|2 (opencl, cuda: levels in "
-    "one launch, by default what turns out to be faster); tests: fault=N, late=N (operation N fails, at "
+    "one launch, by default what turns out to be faster), pin=0|1 (cuda, host: whether copies reach Buffers "
+    "in "
+    "DRAM directly, by default in runs of many sweeps); tests: fault=N, late=N (operation N fails, at "
     "once or when it is done)";
 
 bool mx_accel_key(const char *keys, const char *key, char *value, size_t capacity) {
@@ -52,7 +54,8 @@ int mx_accel_quantity(const char *text, double *out) {
 }
 
 int mx_accel_check_keys(const char *spec, mx_why *why) {
-    static const char *const known[] = {"device", "rate", "updates", "memory", "fuse", "fault", "late"};
+    static const char *const known[] = {"device", "rate", "updates", "memory",
+                                        "fuse",   "pin",  "fault",   "late"};
     for (const char *at = strchr(spec, ','); at != NULL; at = strchr(at, ',')) {
         const size_t n = strcspn(++at, "=,");
         bool found = false;

@@ -31,7 +31,10 @@ enum { MOST_TOUCHERS = 64 };
 static void touch(const struct share *share) {
     /* One call instead of a fault per page, where the kernel has it (5.14). */
     if (madvise(share->base, share->bytes, MADV_POPULATE_WRITE) == 0) return;
-    for (uint64_t i = 0; i < share->bytes; i += 4096) *(volatile char *)(share->base + i) = 0;
+    for (uint64_t i = 0; i < share->bytes; i += 4096) {
+        volatile char *page = share->base + i;
+        *page = *page;
+    }
 }
 
 static void *touch_thread(void *argument) {
@@ -48,16 +51,16 @@ static unsigned count_touchers(uint64_t bytes) {
     return n < 1 ? 1 : n > MOST_TOUCHERS ? MOST_TOUCHERS : (unsigned)n;
 }
 
-static void touch_all(const mx_block *b) {
+void mx_memory_touch(void *base, uint64_t bytes) {
     pthread_t threads[MOST_TOUCHERS];
     struct share shares[MOST_TOUCHERS];
     bool started[MOST_TOUCHERS] = {false};
-    unsigned n = count_touchers(b->mapped_bytes);
-    uint64_t unit = mx_round_up((b->mapped_bytes + n - 1) / n, n > 1 ? MX_EXTENT_ALIGN_BYTES : 4096);
+    unsigned n = count_touchers(bytes);
+    uint64_t unit = mx_round_up((bytes + n - 1) / n, n > 1 ? MX_EXTENT_ALIGN_BYTES : 4096);
     for (unsigned i = 0; i < n; i++) {
-        uint64_t from = unit * i < b->mapped_bytes ? unit * i : b->mapped_bytes;
-        uint64_t upto = from + unit < b->mapped_bytes ? from + unit : b->mapped_bytes;
-        shares[i] = (struct share){b->base + from, upto - from, (int32_t)i, (int32_t)n};
+        uint64_t from = unit * i < bytes ? unit * i : bytes;
+        uint64_t upto = from + unit < bytes ? from + unit : bytes;
+        shares[i] = (struct share){(char *)base + from, upto - from, (int32_t)i, (int32_t)n};
         if (upto == from) continue;
         started[i] = n > 1 && mx_thread_start(&threads[i], touch_thread, &shares[i]) == 0;
         if (!started[i]) touch(&shares[i]);
@@ -92,7 +95,7 @@ static int place_block(mx_block *b, mx_why *why) {
     /* Hints: a machine without huge pages or NUMA works all the same. */
     madvise(base, b->mapped_bytes, o->no_huge ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
     if (o->node_split_bytes > 0) mx_machine_spread(base, b->mapped_bytes, o->node_split_bytes);
-    touch_all(b);
+    mx_memory_touch(base, b->mapped_bytes);
     bool lock = o->lock || (o->device != NULL && o->device->inner->locks_blocks);
     return lock ? lock_block(b, why) : 0;
 }

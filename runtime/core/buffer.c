@@ -219,6 +219,16 @@ int mx_buffer_write(mx_buffer *buffer, const struct mx_span *spans, size_t n, mx
 
 /* ---- the mapped style */
 
+char *mx_buffer_memory(const mx_buffer *b) {
+    const mx_device *d = b->device;
+    const bool resident = d->inner->anonymous && !d->inner->locks_blocks;
+    return resident && d->backend == d->inner && b->integrity == NULL ? b->base : NULL;
+}
+
+void mx_buffer_moved(mx_buffer *b, bool write, uint64_t bytes, uint64_t requests) {
+    mx_queue_moved(b->device->queue, write, bytes, requests);
+}
+
 int mx_buffer_map(mx_buffer *buffer, mx_why *why, void **out) {
     if (buffer->base == NULL)
         return mx_fail(why, -ENOTSUP,

@@ -86,6 +86,13 @@ int mx_queue_write_error(struct mx_queue *q) {
     return err;
 }
 
+void mx_queue_moved(struct mx_queue *q, bool write, uint64_t bytes, uint64_t requests) {
+    pthread_mutex_lock(&q->lock);
+    *(write ? &q->counters.write_bytes : &q->counters.read_bytes) += bytes;
+    *(write ? &q->counters.write_requests : &q->counters.read_requests) += requests;
+    pthread_mutex_unlock(&q->lock);
+}
+
 void mx_queue_counters(struct mx_queue *q, struct mx_counters *out) {
     pthread_mutex_lock(&q->lock);
     uint64_t now = mx_clock_ns();

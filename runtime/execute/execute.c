@@ -244,6 +244,9 @@ static void close_run(struct executor *r) {
     free(r->entries);
     free(r->look);
     free(r->spans);
+    for (int i = 0; i < 2 * MX_BUFFERS; i++)
+        if (r->direct[i / MX_BUFFERS][i % MX_BUFFERS] != NULL)
+            mx_accel_unstage(r->x->accel, r->direct[i / MX_BUFFERS][i % MX_BUFFERS]);
     if (mx_exec_staged(r)) mx_staging_close(&r->staging);
     if (r->exchange != NULL) mx_exchange_close(r->exchange);
     free(r->exchange);

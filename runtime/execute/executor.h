@@ -97,6 +97,9 @@ struct executor {
     struct mx_span *spans;          /* scratch of one transfer */
     int64_t n_spans;
     struct mx_staging staging; /* with an accelerator, whose memory the arrays are in then */
+    /* With an accelerator: memory of Buffers, and of their partners, that it reaches by itself. NULL: their
+     * LOADs and STOREs pass through the staging memory. */
+    char *direct[2][MX_BUFFERS];
     struct committer committer;
     struct mx_taker *taker;
     struct mx_looker *looker; /* NULL: rows of STOREs are not looked at, or on this thread */
@@ -158,6 +161,14 @@ static inline bool mx_exec_keeps(const struct mx_step *s) {
 /* The first sweep of a run that is fed gets these planes too where it gets its own. */
 static inline bool mx_exec_is_given(const struct entry *e) {
     return e->step.kind == MX_STEP_LOAD && e->step.neighbour > 0 && !e->fed;
+}
+
+/* The memory of the Buffer of a transfer, where the accelerator reaches that by itself; NULL = it does not.
+ */
+static inline char *mx_exec_direct(const struct executor *r, const struct entry *e) {
+    const struct mx_step *s = &e->step;
+    if (mx_exec_is_fixed(s->buffer) || s->buffer == MX_SEAMS || mx_exec_is_given(e)) return NULL;
+    return r->direct[s->part][s->buffer];
 }
 
 /* What states are taken from: STOREs, or the Buffers. */

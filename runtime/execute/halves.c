@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* halves.c - what transfers are made of: I/O between a Buffer and DRAM, the bus between DRAM and an
  * accelerator, and LOADs that are fed (feed.h). */
+#include "core/device.h"
 #include "execute/executor.h"
 #include "machine/clock.h"
 
@@ -76,7 +77,10 @@ int64_t mx_exec_spans(struct executor *r, const struct entry *e) {
     const int64_t n = s->region.z1 - s->region.z0;
     assert(n <= r->n_spans);
     (mx_exec_is_fixed(s->array) ? fixed_spans : state_spans)(r, s);
-    if (mx_exec_staged(r)) mx_staging_turn(&r->staging, e->piece, r->spans, n);
+    if (mx_exec_direct(r, e) != NULL)
+        mx_staging_pass_by(&r->staging, mx_exec_direct(r, e), r->spans, n);
+    else if (mx_exec_staged(r))
+        mx_staging_turn(&r->staging, e->piece, r->spans, n);
     return n;
 }
 
@@ -140,5 +144,9 @@ int mx_exec_finish_io(struct executor *r, struct entry *e) {
 int mx_exec_finish_bus(struct executor *r, struct entry *e) {
     const enum mx_accel_queue queue = e->step.kind == MX_STEP_LOAD ? MX_ACCEL_PUT : MX_ACCEL_GET;
     int err = mx_accel_wait(r->x->accel, queue, e->number);
-    return err < 0 ? mx_accel_error(r->x->accel, r->why) : 0;
+    if (err < 0) return mx_accel_error(r->x->accel, r->why);
+    if (mx_exec_direct(r, e) != NULL)
+        mx_buffer_moved(buffer_of(r, &e->step), e->step.kind == MX_STEP_STORE,
+                        mx_exec_moved_bytes(r, &e->step), 1);
+    return 0;
 }

@@ -86,3 +86,11 @@ void mx_staging_turn(struct mx_staging *s, int32_t piece, struct mx_span *spans,
     }
     assert(at <= s->base + (piece + 1) * s->piece_bytes);
 }
+
+void mx_staging_pass_by(struct mx_staging *s, char *memory, struct mx_span *spans, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        char *at = memory + spans[i].offset_bytes;
+        s->spans[i] = (struct mx_accel_span){spans[i].dram, at, spans[i].bytes};
+        spans[i].dram = at;
+    }
+}

@@ -42,6 +42,8 @@ void mx_staging_give(struct mx_staging *staging, int32_t piece);
 
 /* Spans between a Buffer and the accelerator's memory become spans between the Buffer and the piece;
  * staging->spans are those from there on. */
+/* The same, where the Buffer at `memory` is reached directly: to that, and the piece stays unused. */
+void mx_staging_pass_by(struct mx_staging *staging, char *memory, struct mx_span *spans, int64_t n);
 void mx_staging_turn(struct mx_staging *staging, int32_t piece, struct mx_span *spans, int64_t n);
 
 #endif

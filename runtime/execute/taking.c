@@ -76,15 +76,17 @@ void mx_exec_settle_taking(struct executor *r, struct entry *e) {
     if ((store || s->kind == MX_STEP_COMMIT) && mx_exec_is_taken(r, step)) e->take_step = step;
 }
 
-/* Rows of a STORE: in the Block array, or where there is an accelerator in the piece of the staging memory
- * that they have been got to (spans_of). */
+/* Rows of a STORE: in the Block array, or where there is an accelerator in DRAM where they have been got to
+ * (mx_exec_spans): a piece of the staging memory, or the Buffer. */
 struct mx_view mx_exec_stored_view(const struct executor *r, const struct mx_step *s) {
     struct mx_view view = r->view;
     view.y_offset = s->at.y_offset;
     view.z_offset = s->at.z_offset;
     if (!mx_exec_staged(r)) return view;
     view.base[s->array] = r->spans[0].dram;
-    view.plane_pitch_bytes = (int64_t)r->spans[0].bytes;
+    view.plane_pitch_bytes = s->region.z1 - s->region.z0 > 1
+                                 ? (char *)r->spans[1].dram - (char *)r->spans[0].dram
+                                 : (int64_t)r->spans[0].bytes;
     view.slots[s->array] = s->region.z1 - s->region.z0;
     view.z_offset = -s->region.z0;
     view.y_offset = s->whole_planes ? 0 : -s->region.y0;

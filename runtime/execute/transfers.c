@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* transfers.c - LOADs and STOREs. With an accelerator each has two halves: a LOAD is read into a piece of the
- * staging memory and put, a STORE is got into one and written. */
+ * staging memory and put, a STORE is got into one and written. Buffers in DRAM that the accelerator reaches
+ * by itself have no I/O: their LOADs begin halfway, and their STOREs end there. */
 #include "execute/executor.h"
 #include "machine/clock.h"
 
@@ -22,10 +23,11 @@ int mx_exec_start_transfer(struct executor *r, struct entry *e) {
         return mx_exec_take_store(r, e);
     }
     if (mx_exec_is_given(e)) return e->begin_ns = mx_clock_ns(), e->halfway = false, e->state = RUNNING, 0;
-    if (mx_exec_staged(r)) e->piece = mx_staging_take(&r->staging, load), e->halfway = false;
+    const bool direct = mx_exec_direct(r, e) != NULL;
+    if (mx_exec_staged(r)) e->piece = mx_staging_take(&r->staging, load), e->halfway = load && direct;
     const int64_t n = mx_exec_spans(r, e);
     e->begin_ns = mx_clock_ns();
-    int err = mx_exec_staged(r) && !load ? mx_exec_start_bus(r, e, n) : mx_exec_start_io(r, e, n);
+    int err = mx_exec_staged(r) && (!load || direct) ? mx_exec_start_bus(r, e, n) : mx_exec_start_io(r, e, n);
     if (err < 0) return err;
     e->state = RUNNING;
     err = mx_exec_take_store(r, e);
@@ -51,7 +53,7 @@ static int pass_half(struct executor *r, struct entry *e) {
     const int64_t n = mx_exec_spans(r, e);
     if (on_bus(r, e)) return mx_exec_start_bus(r, e, n);
     err = use_store(r, e);
-    return err < 0 ? err : mx_exec_start_io(r, e, n);
+    return err < 0 || mx_exec_direct(r, e) != NULL ? err : mx_exec_start_io(r, e, n);
 }
 
 static void end_transfer(struct executor *r, struct entry *e) {

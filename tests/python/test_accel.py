@@ -11,6 +11,7 @@ import subprocess
 import numpy
 import pytest
 from conftest import ROOT, wait_until
+from ranks_of_runs import check_bytes
 from run_systems import System
 from test_in_place import Fields
 from test_systems import CASES
@@ -275,7 +276,7 @@ def test_fault_and_resume(memext, place, word):
     (["--accel", "host,device=0"], ["device=0", "single device"]), (["--accel", "opencl,memory=1MiB"], ["--device-memory 1MiB"]),
     (["--accel", "host,memory=99999999999999999999"], ["no size"]), (["--accel", "host,rate=inf"], ["no rate"]),
     (["--accel", "nothing"], "auto, cuda, opencl or host"),
-    (["--accel", "host,speed=3"], "rate="),
+    (["--accel", "host,speed=3"], "rate="), (["--accel", "host,pin=2"], "neither 0 nor 1"), (["--accel", "opencl,pin=1"], "leave pin=1 out"),
     (["--accel", "host,rate=fast"], "rate=fast"),
     (["--accel", "host", "--algorithm", "redundant"], "leave --accel out"),
     (["--accel", "host", "--engine", "tiled"], "engine device"),
@@ -433,3 +434,31 @@ def test_device_script(build, tmp_path):
     assert "1.16 of the predicted 1.00 s (aim 0.85 to 1.15: not met)" in text, text
     for words in ([], ["bus,nothing"]):
         assert subprocess.run([str(script), *words], env={**env, "MEMEXT_BUILD": str(build)}, capture_output=True, text=True, timeout=900).returncode == 2
+
+
+DIRECT = [
+    ("star7", ["--plan", "stream bt=3 slab=5"]), ("star7", ["--plan", "stream by=9 bt=2 slab=2"]), ("star7", ["--plan", "stream by=19 bt=2 slab=3", "--side", "z=periodic", "--side", "y=mirror"]),
+    ("star7", ["--algorithm", "direct"]), ("wave", ["--in-place", "--plan", "stream bt=3 slab=5"]), ("star7", ["--ranks", 2, "--plan", "stream bt=2 slab=4"]),
+    ("box27", ["--plan", "stream bt=4 slab=3", "--check", 3, "--dtype", "f32"]), ("star25", ["--plan", "stream bt=2 slab=9"]), ("wave", ["--plan", "stream bt=2 slab=9"]),
+    ("wave", ["--plan", "stream by=9 bt=2 slab=3 faces=side-file"]), ("fdtd", ["--plan", "stream bt=2 slab=3"]), ("diffusion", ["--algorithm", "direct"]),
+]
+
+
+@pytest.mark.parametrize("accel", ["host,pin=1", "cuda,pin=1", "cuda,pin=0", "cuda,pin=1 all but the first"])
+@pytest.mark.parametrize("name, how", DIRECT)
+def test_buffers_in_dram(request, memext, tmp_path, name, how, accel):
+    """Planes go from Buffers in DRAM to the device and back without a copy in between, where their memory can be pinned: bits and bytes are the same."""
+    words = ["--backend", "dram", *(System(name, tmp_path).words(7) if name in CASES else [*GRID, "--stencil", name])]
+    plain = [w for w in how if str(w).startswith(("z=", "y=")) or w in ("--side", "--dtype", "f32")]
+    expected = memext.run(*words, *plain)["checksum"]
+    if "cuda" in accel:
+        use(request, memext, "cuda")
+    if "first" in accel:
+        request.getfixturevalue("fake_cuda")("fail=1,name=cuMemHostRegister_v2,error=801")
+    result = memext.run(*words, *how, "--accel", accel.split()[0])
+    assert result["checksum"] == expected
+    assert result["host_to_device_bytes"] == result["predicted_host_to_device_bytes"] and result["device_to_host_bytes"] == result["predicted_device_to_host_bytes"]
+    if "--ranks" in how:
+        check_bytes(result, 2)
+    else:
+        assert (result["read_bytes"], result["write_bytes"]) == (result["predicted_read_bytes"], result["predicted_write_bytes"])

@@ -359,15 +359,17 @@ def test_ranks_give_no_such_snapshot_its_name(memext, place, growing):
 
 
 @pytest.mark.parametrize("accel", ["host", "opencl"])
-@pytest.mark.parametrize("plan", ["stream", "strips", "direct"])
+@pytest.mark.parametrize("plan", ["stream", "strips", "direct", "strips in DRAM"])
 def test_rows_that_come_back_from_an_accelerator(memext, place, request, growing, accel, plan):
     use(request, memext, accel)
     how = {"stream": ["--algorithm", "stream", "--block", NY, NZ, 3], "strips": ["--plan", "stream by=7 bt=3 slab=2"], "direct": ["--algorithm", "direct"]}
-    words = [*growing.words, "-d", place / "store", "--accel", accel, *how[plan]]
+    where = ["--backend", "dram", "--dram", "64MiB"] if "DRAM" in plan else ["-d", place / "store"]
+    words = [*growing.words, *where, "--accel", accel, *how[plan.split()[0]]]
     result, said = ends(memext, *words)
     step = NT if plan == "direct" else growing.last_good(3) + 3
     assert f" to {step} " in said and result["nonfinite_cells"] == odd(growing.states[step]) and first(growing.states[step]) in said
-    assert memext.run(*words, "--force", "--nonfinite", "ignore")["nonfinite_cells"] == odd(growing.states[NT])
+    words += ["--nonfinite", "ignore"] if "DRAM" in plan else ["--force", "--nonfinite", "ignore"]
+    assert memext.run(*words)["nonfinite_cells"] == odd(growing.states[NT])
 
 
 # ---------------------------------------------------------------- what is asked for
