@@ -191,12 +191,3 @@ int mx_fill_plane(void *context, int64_t z, char *plane) {
         for (int64_t y = 0; y < l->rows; y++) clear_padding(f, field, n, plane + y * l->row_pitch_bytes);
     return err;
 }
-
-int mx_drain_plane(void *context, int64_t z, char *plane) {
-    const struct mx_drain *d = context;
-    int err = 0;
-    for (int32_t i = 0; i < d->n_fields && err == 0; i++)
-        if (d->field[i].npy != NULL)
-            err = mx_npy_write(d->field[i].npy, z, 1, plane + d->field[i].offset_bytes, d->layout, d->why);
-    return err;
-}

@@ -82,7 +82,7 @@ struct mx_plane_field {
     enum mx_dtype dtype;
     int64_t offset_bytes;       /* of cell 0 in a row */
     const struct mx_init *init; /* or, if NULL, */
-    const struct mx_npy *npy;   /* which has its dtype; drains: NULL = nobody wants it */
+    const struct mx_npy *npy;   /* which has its dtype */
 };
 
 /* The source of `--init` and `--input`; context is a struct mx_fill. All threads take part. Integer cells are
@@ -105,15 +105,6 @@ void mx_fill_field_plane(const struct mx_problem *problem, const struct mx_layou
 /* Row y of it alone, on the calling thread. */
 void mx_fill_field_row(const struct mx_problem *problem, const struct mx_plane_field *field, int64_t y,
                        int64_t z, char *row);
-
-/* A sink that writes fields of planes to .npy files; context is a struct mx_drain. */
-struct mx_drain {
-    const struct mx_layout *layout;
-    const struct mx_plane_field *field; /* [n_fields] */
-    int32_t n_fields;
-    mx_why *why;
-};
-mx_source_fn mx_drain_plane;
 
 /* Writes the whole grid. stop (may be NULL) ends it with -EINTR. */
 int mx_field_write(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
