@@ -23,7 +23,7 @@ def compressed(s):
            f"{s.median('zswap-random', read_mib):.0f} MiB instead of {s.median('swap-file', read_mib):.0f}. What its pool held was not measured.")  # fmt: skip
     best = Effect(s, "zram-corner", URING)
     yield by_sign(best, f"Even so the best of them takes {best} as long as io_uring.", f"Even data that are compressed to next to nothing take {best} as long as long requests to the disk: the "
-                  f"faults remain, {s.median('zram-corner', faults):.0f} a MiB stored (swap file {s.median('swap-file', faults):.0f}, io_uring {s.median(URING, faults):.0f}).", f"The best of them cannot be told from io_uring ({best}).")  # fmt: skip
+                  f"faults remain, {s.median('zram-corner', faults):.0f} a MiB stored (swap file {s.median('swap-file', faults):.0f}, io_uring {s.median(URING, faults):.0f}).", f"The best of them shows no clear difference from io_uring ({best}).")  # fmt: skip
 
 
 QUESTIONS = [

@@ -29,7 +29,7 @@ def folios(s):
     middle, large = Effect(s, "folio-1MiB", "folio-4KiB", store_us), Effect(s, "folio-2MiB", "folio-4KiB", store_us)
     yield by_sign(middle, f"With folios of 1 MiB the fault takes {middle} as long as with pages of 4 KiB.",
                   f"With folios of 1 MiB the fault of a page takes {middle} as long as with pages of 4 KiB. There is a fault for each page all the same, and the work of each grows with the folio.",
-                  f"Folios of 1 MiB cannot be told from pages of 4 KiB ({middle} as long).") + (
+                  f"Folios of 1 MiB show no clear difference from pages of 4 KiB ({middle} as long).") + (
         f" A folio of 2 MiB has one entry in the page table, so that 512 pages take one fault: {large} as long.")  # fmt: skip
     yield f"In a run the system takes {s.median(NONE, system_ms):.1f} ms a step without advice, {s.median(HUGE, system_ms):.1f} with `MADV_HUGEPAGE`, and {s.median(URING, system_ms):.1f} with io_uring."
 
@@ -62,7 +62,7 @@ def others(s):
     if len(have) > 1:
         (a, (size, one)), (b, (_, two)) = list(have.items())[:2]
         effect = Effect(s, two, one, store_us)
-        yield by_sign(effect, f"With calls of {spaced(size)} {b} takes {effect} as long as {a}.", f"With calls of {spaced(size)} {b} takes {effect} as long as {a}.", f"With calls of {spaced(size)} {b} cannot be told from {a} ({effect} as long).")
+        yield by_sign(effect, f"With calls of {spaced(size)} {b} takes {effect} as long as {a}.", f"With calls of {spaced(size)} {b} takes {effect} as long as {a}.", f"With calls of {spaced(size)} {b} shows no clear difference from {a} ({effect} as long).")
     without = [kind for kind, runs in kinds.items() if not any(s.done(name) for _, name in runs)]
     if without:
         yield f"No result of {' and '.join(without)}: {s.why_not(kinds[without[0]][0][1])}."

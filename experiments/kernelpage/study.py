@@ -184,7 +184,7 @@ def takes(study, a, b, than, of=step_ms):
     effect = Effect(study, a, b, of)
     if effect.sign:
         return f"takes {effect} as long as {than}"
-    return f"cannot be told from {than} ({effect} as long{'' if effect.enough else ', too few rounds'})"
+    return f"shows no clear difference from {than} ({effect} as long{'' if effect.enough else ', too few rounds'})"
 
 
 def by_sign(effect, less, more, neither):

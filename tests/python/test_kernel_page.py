@@ -54,7 +54,7 @@ def test_a_difference_is_one_of_its_interval(tmp_path):
     s = studied(tmp_path, *(made(name, 1.0, len(v), v) for name, v in values.items()))
     signs = {name: study.Effect(s, name, "base").sign for name in ("slow", "mixed", "apart", "few", "fast")}
     assert signs == {"slow": 1, "mixed": 0, "apart": 0, "few": 0, "fast": -1}
-    assert "cannot be told from" in study.takes(s, "mixed", "base", "it") and "too few" not in study.takes(s, "mixed", "base", "it")
+    assert "shows no clear difference from" in study.takes(s, "mixed", "base", "it") and "too few" not in study.takes(s, "mixed", "base", "it")
     assert "takes 2.00 times" in study.takes(s, "slow", "base", "it") and "too few rounds" in study.takes(s, "few", "base", "it")
     with pytest.raises(study.Missing, match="absent"):
         study.Effect(s, "absent", "base")
@@ -138,7 +138,7 @@ def test_extents_and_populating(tmp_path):
     text = said(writeback.extents, s)
     assert "takes 2.00 times" in text and "pays a part back" in text and "reads 1.00 bytes" in text
     text = said(writeback.populated, s)
-    assert "For unwritten extents, populating and storing takes 0.50 times" in text and "the page cache, populating and storing cannot be told" in text
+    assert "For unwritten extents, populating and storing takes 0.50 times" in text and "the page cache, populating and storing shows no clear difference" in text
 
 
 def test_populating_without_the_call(tmp_path):
@@ -166,7 +166,7 @@ def test_fadvise(tmp_path):
 
     s = studied(tmp_path, reads("fadvise-none", 100.0, 50.0), reads("fadvise-sequential", 100.0, 50.0), reads("fadvise-willneed", 80.0, 50.0), reads("fadvise-dontneed", 150.0, 100.0), reads("fadvise-both", 90.0, 100.0))
     text = said(advice.fadvise, s)
-    assert "for the next MiB takes 0.80 times" in text and "Both take 0.90 times" in text and "it cannot be told from no advice" in text
+    assert "for the next MiB takes 0.80 times" in text and "Both take 0.90 times" in text and "it shows no clear difference from no advice" in text
     assert "2.00 times" in text and "the next pass would find" in text
 
 
