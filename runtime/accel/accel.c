@@ -247,8 +247,10 @@ int mx_accel_stage(mx_accel *a, void *host, uint64_t bytes, mx_why *why) {
 }
 bool mx_accel_pin(mx_accel *a, void *host, uint64_t bytes) {
     mx_why why;
-    if (a->facts.here) return true;
-    return a->ops->pins_several && a->ops->stage(a->state, host, bytes, &why) > 0;
+    const bool pinned =
+        a->facts.here || (a->ops->pins_several && a->ops->stage(a->state, host, bytes, &why) > 0);
+    (*(pinned ? &a->counters.direct : &a->counters.refused))++;
+    return pinned;
 }
 
 void mx_accel_unstage(mx_accel *a, void *host) {

@@ -52,6 +52,7 @@ struct mx_accel_counters {
     uint64_t aside_put_bytes, aside_get_bytes; /* of what mx_accel_aside says, not counted in those */
     uint64_t operations;                       /* puts, gets, copies and launches */
     bool pinned;                               /* memory that was staged last */
+    int32_t direct, refused;                   /* calls of mx_accel_pin that pinned, and that did not */
 };
 
 struct mx_accel_span {

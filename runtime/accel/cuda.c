@@ -377,7 +377,10 @@ static int load(struct cuda *c, const char *code, const struct mx_accel_program 
                        "the driver of %.80s does not load what the NVRTC here makes (CUDA error %d): renew "
                        "the driver, or install the NVRTC of its generation",
                        c->name, e);
-    return e != 0 ? fail(why, e) : 0;
+    if (e == 0) return 0;
+    mx_why reason = {""};
+    const int err = fail(&reason, e);
+    return mx_fail(why, err, "%.100s does not take the kernel: %.200s", c->name, reason.text);
 }
 
 static int build(void *state, const struct mx_accel_program *p, mx_why *why) {

@@ -61,6 +61,10 @@ int mx_accel_check_keys(const char *spec, mx_why *why) {
         bool found = false;
         for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
             found |= strlen(known[i]) == n && strncmp(known[i], at, n) == 0 && at[n] == '=';
+        char twice[32], again[64];
+        snprintf(twice, sizeof twice, "%.*s", (int)(n < 30 ? n : 30), at);
+        if (found && mx_accel_key(at + strcspn(at, ","), twice, again, sizeof again))
+            return mx_fail(why, -EINVAL, "--accel '%.100s' has %s twice: leave one out", spec, twice);
         if (!found)
             return mx_fail(why, -EINVAL, "--accel '%.100s': '%.*s' is none of %s", spec,
                            (int)strcspn(at, ","), at, all_keys);

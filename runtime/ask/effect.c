@@ -50,6 +50,13 @@ void mx_say_useless(const struct mx_options *o, const struct mx_backend *backend
                  backend->name);
         say(context, sentence);
     }
+    if (o->accel != NULL && strstr(o->accel, ",pin=1") != NULL &&
+        (!is_mapped(backend) || is_paged(backend))) {
+        snprintf(sentence, sizeof sentence,
+                 "pin=1 of --accel has no effect on backend %s: it is for Buffers in DRAM (--backend dram)",
+                 backend->name);
+        say(context, sentence);
+    }
     for (size_t i = 0; i < sizeof backend_options / sizeof backend_options[0]; i++)
         if (!backend_options[i].useful(backend))
             mx_say_no_effect(o, backend_options[i].option, say, context, "on backend %s: %s", backend->name,

@@ -225,8 +225,10 @@ char *mx_buffer_memory(const mx_buffer *b) {
     return resident && d->backend == d->inner && b->integrity == NULL ? b->base : NULL;
 }
 
-void mx_buffer_moved(mx_buffer *b, bool write, uint64_t bytes, uint64_t requests) {
-    mx_queue_moved(b->device->queue, write, bytes, requests);
+void mx_buffer_move_begins(mx_buffer *b, bool write) { mx_queue_move_begins(b->device->queue, write); }
+
+void mx_buffer_move_ends(mx_buffer *b, bool write, uint64_t bytes) {
+    mx_queue_move_ends(b->device->queue, write, bytes);
 }
 
 int mx_buffer_map(mx_buffer *buffer, mx_why *why, void **out) {

@@ -59,10 +59,11 @@ int mx_buffer_allocate(mx_buffer *buffer, mx_why *why);
 /* The device that a Buffer is on. */
 mx_device *mx_buffer_device(const mx_buffer *buffer);
 /* The memory that a Buffer is, where it stays in DRAM and a transfer is a copy and nothing else: whoever has
- * it may move bytes himself, and says so with mx_buffer_moved. NULL: it is on storage or may be swapped out,
- * is compared with hashes, or another backend stands before it. */
+ * it may move bytes himself, and says when that begins and ends. NULL: it is on storage or may be swapped
+ * out, is compared with hashes, or another backend stands before it. */
 char *mx_buffer_memory(const mx_buffer *buffer);
-void mx_buffer_moved(mx_buffer *buffer, bool write, uint64_t bytes, uint64_t requests);
+void mx_buffer_move_begins(mx_buffer *buffer, bool write);
+void mx_buffer_move_ends(mx_buffer *buffer, bool write, uint64_t bytes);
 /* Takes memory for all its pages, with all cores. What is in them stays. */
 void mx_memory_touch(void *base, uint64_t bytes);
 

@@ -86,10 +86,17 @@ int mx_queue_write_error(struct mx_queue *q) {
     return err;
 }
 
-void mx_queue_moved(struct mx_queue *q, bool write, uint64_t bytes, uint64_t requests) {
+void mx_queue_move_begins(struct mx_queue *q, bool write) {
     pthread_mutex_lock(&q->lock);
+    mx_queue_begin(q, write, mx_clock_ns());
+    pthread_mutex_unlock(&q->lock);
+}
+
+void mx_queue_move_ends(struct mx_queue *q, bool write, uint64_t bytes) {
+    pthread_mutex_lock(&q->lock);
+    mx_queue_end(q, write, mx_clock_ns());
     *(write ? &q->counters.write_bytes : &q->counters.read_bytes) += bytes;
-    *(write ? &q->counters.write_requests : &q->counters.read_requests) += requests;
+    (*(write ? &q->counters.write_requests : &q->counters.read_requests))++;
     pthread_mutex_unlock(&q->lock);
 }
 

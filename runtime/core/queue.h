@@ -36,8 +36,9 @@ int mx_queue_write_error(struct mx_queue *queue);
 /* Whoever waits for this ticket compares what was read with the table (NULL: with none). Called before
  * anybody can wait. */
 void mx_ticket_check(mx_ticket *ticket, struct mx_integrity *table);
-/* Counts what was moved without the queue. */
-void mx_queue_moved(struct mx_queue *queue, bool write, uint64_t bytes, uint64_t requests);
+/* Of what is moved without the queue: counted as one request, and its time like that of others. */
+void mx_queue_move_begins(struct mx_queue *queue, bool write);
+void mx_queue_move_ends(struct mx_queue *queue, bool write, uint64_t bytes);
 void mx_queue_counters(struct mx_queue *queue, struct mx_counters *out);
 
 #endif

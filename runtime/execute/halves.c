@@ -95,11 +95,13 @@ int mx_exec_start_io(struct executor *r, struct entry *e, int64_t n) {
     return 0;
 }
 
-/* Between the staging memory and the accelerator. */
+/* Between the accelerator and the staging memory, or the Buffer. */
 int mx_exec_start_bus(struct executor *r, struct entry *e, int64_t n) {
     const bool load = e->step.kind == MX_STEP_LOAD;
     e->number = (load ? mx_accel_put : mx_accel_get)(r->x->accel, r->staging.spans, (size_t)n);
-    return e->number < 0 ? mx_accel_error(r->x->accel, r->why) : 0;
+    if (e->number < 0) return mx_accel_error(r->x->accel, r->why);
+    if (mx_exec_direct(r, e) != NULL) mx_buffer_move_begins(buffer_of(r, &e->step), !load);
+    return 0;
 }
 
 int mx_exec_start_feed(struct executor *r, struct entry *e) {
@@ -142,11 +144,9 @@ int mx_exec_finish_io(struct executor *r, struct entry *e) {
 }
 
 int mx_exec_finish_bus(struct executor *r, struct entry *e) {
-    const enum mx_accel_queue queue = e->step.kind == MX_STEP_LOAD ? MX_ACCEL_PUT : MX_ACCEL_GET;
-    int err = mx_accel_wait(r->x->accel, queue, e->number);
-    if (err < 0) return mx_accel_error(r->x->accel, r->why);
+    const bool load = e->step.kind == MX_STEP_LOAD;
+    const int err = mx_accel_wait(r->x->accel, load ? MX_ACCEL_PUT : MX_ACCEL_GET, e->number);
     if (mx_exec_direct(r, e) != NULL)
-        mx_buffer_moved(buffer_of(r, &e->step), e->step.kind == MX_STEP_STORE,
-                        mx_exec_moved_bytes(r, &e->step), 1);
-    return 0;
+        mx_buffer_move_ends(buffer_of(r, &e->step), !load, err < 0 ? 0 : mx_exec_moved_bytes(r, &e->step));
+    return err < 0 ? mx_accel_error(r->x->accel, r->why) : 0;
 }

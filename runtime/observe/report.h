@@ -40,6 +40,7 @@ struct mx_report_accel {
     uint64_t used_bytes, staging_bytes; /* there; of DRAM between it and the Buffers */
     uint64_t put_bytes, get_bytes, operations;
     bool pinned; /* the DRAM between */
+    bool direct; /* Buffers in DRAM are pinned: their planes do not pass through it */
     /* Predicted: of what neighbours have sent, less what is read to be sent first or for snapshots. */
     int64_t more_put_bytes;
     uint64_t aside_put_bytes, aside_get_bytes; /* of points and norms, beside those */

@@ -183,6 +183,7 @@ static json_t *json_accel(const struct mx_report_accel *a) {
     mx_json_put(o, "staging_bytes", whole((int64_t)a->staging_bytes));
     mx_json_put(o, "operations", whole((int64_t)a->operations));
     mx_json_put(o, "pinned", json_boolean(a->pinned));
+    mx_json_put(o, "direct", json_boolean(a->direct));
     mx_json_put(o, "aside_host_to_device_bytes", whole((int64_t)a->aside_put_bytes));
     mx_json_put(o, "aside_device_to_host_bytes", whole((int64_t)a->aside_get_bytes));
     mx_json_put(o, "model", json_model(a));

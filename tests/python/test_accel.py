@@ -276,7 +276,7 @@ def test_fault_and_resume(memext, place, word):
     (["--accel", "host,device=0"], ["device=0", "single device"]), (["--accel", "opencl,memory=1MiB"], ["--device-memory 1MiB"]),
     (["--accel", "host,memory=99999999999999999999"], ["no size"]), (["--accel", "host,rate=inf"], ["no rate"]),
     (["--accel", "nothing"], "auto, cuda, opencl or host"),
-    (["--accel", "host,speed=3"], "rate="), (["--accel", "host,pin=2"], "neither 0 nor 1"), (["--accel", "opencl,pin=1"], "leave pin=1 out"),
+    (["--accel", "host,speed=3"], "rate="), (["--accel", "host,pin=2"], "neither 0 nor 1"), (["--accel", "host,pin=1,rate=1GB/s,pin=0"], "pin twice"), (["--accel", "opencl,pin=1"], "leave pin=1 out"),
     (["--accel", "host,rate=fast"], "rate=fast"),
     (["--accel", "host", "--algorithm", "redundant"], "leave --accel out"),
     (["--accel", "host", "--engine", "tiled"], "engine device"),
@@ -458,7 +458,21 @@ def test_buffers_in_dram(request, memext, tmp_path, name, how, accel):
     result = memext.run(*words, *how, "--accel", accel.split()[0])
     assert result["checksum"] == expected
     assert result["host_to_device_bytes"] == result["predicted_host_to_device_bytes"] and result["device_to_host_bytes"] == result["predicted_device_to_host_bytes"]
+    assert result["accelerator"]["direct"] == accel.endswith("pin=1")
+    assert result["time"]["buf2blk_s"] > 0 and result["time"]["blk2buf_s"] > 0
     if "--ranks" in how:
         check_bytes(result, 2)
     else:
         assert (result["read_bytes"], result["write_bytes"]) == (result["predicted_read_bytes"], result["predicted_write_bytes"])
+
+
+def test_pin_of_no_use(memext, place):
+    done = memext("run", *GRID, "-d", place, "--accel", "host,pin=1")
+    assert done.returncode == 0 and "pin=1 of --accel has no effect on backend" in done.stdout + done.stderr
+
+
+def test_many_sweeps_pin(memext):
+    """Many sweeps pay for what pinning takes."""
+    for nt, direct in ((24, True), (23, False)):
+        result = memext.run("-n", 20, 20, 20, "-t", nt, "--backend", "dram", "--accel", "host", "--plan", "stream bt=1 slab=5")
+        assert result["accelerator"]["direct"] == direct

@@ -57,6 +57,7 @@ static void take_measurement(struct mx_run *r, const struct mx_executed *done) {
         const struct mx_accel_counters c = mx_accel_counters(r->accel);
         p->accel.operations = c.operations;
         p->accel.pinned = c.pinned;
+        p->accel.direct = c.direct > 0 && c.refused == 0;
     }
     p->steps_done = r->first_time + done->steps_done;
     r->result = done->result;
