@@ -45,7 +45,7 @@ OPTIONS = {
     "keep": ("True", "Leaves the store in the directory after the run."),
     "no_lock": ("True", "Continues on file systems that have no locks."),
     "resume": ("True", "Continues an interrupted run from its last commit."),
-    "commit_every": ("SECONDS", "Time from one commit to the next. Default: 30 with a third Buffer for more than two sweeps of less than 5 s, if four Buffers fit; else 0."),
+    "commit_every": ("SECONDS", "Time from one commit to the next. Default: 30 with a third Buffer for more than two sweeps, each under 5 s, if four Buffers fit; else, and with ranks, 0."),
     "integrity": ("True", "Keeps hashes of stored data and checks all that is loaded."),
     "verify": ("True", "Recomputes the grid plainly and compares it bit by bit."),
     "queue_depth": ("N", "Transfers in flight at a time. Default: 32."),

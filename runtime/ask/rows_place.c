@@ -65,7 +65,9 @@ const struct mx_option mx_rows_place[] = {
      .needs = "resume"},
     {"commit-every", 0, MX_GROUP_RESUME, BOTH, 0, 1, .take = mx_ask_commit_every, .argument = "SECONDS",
      .unit = "seconds", .range = "0 to 2592000", .zero = "a commit after every sweep, with two Buffers",
-     .initial = "30 with a third Buffer for more than two sweeps of less than 5 s, if four Buffers fit; else 0",
+     .initial = "30 with a third Buffer for more than two sweeps, each under 5 s, if four Buffers fit; else, "
+                "and with "
+                "ranks, 0",
      .summary = "Time from one commit to the next.",
      .more = "With more than 0 a third Buffer keeps the committed state while the other two take turns. "
              "Sweeps in between cost nothing then.\nAn interrupt commits the last complete sweep. Sweeps of "

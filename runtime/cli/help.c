@@ -140,9 +140,10 @@ static void print_end(enum mx_command command, bool all) {
     }
     if (command & (MX_CMD_KERNEL | MX_CMD_VIEW)) return;
     printf("\nSizes take KiB, MiB, GiB and TiB. Exit status: 0 done, 2 usage or a request that cannot be "
-           "met,\n3 "
-           "I/O error, 4 verification failed, 5 interrupted, 6 cells are not finite.\n");
-    if (command & (MX_CMD_RUN | MX_CMD_TUNE))
+           "met,\n3 I/O error, %s5 interrupted%s.\n",
+           command & (MX_CMD_RUN | MX_CMD_WAVEFRONT) ? "4 verification failed, " : "",
+           command & MX_CMD_RUN ? ", 6 cells are not finite" : "");
+    if (command & MX_CMD_RUN)
         printf("redundant, stream and resident can be resumed. Others rewrite their Buffers in place.\n");
 }
 

@@ -61,8 +61,15 @@ static int run_command(int argc, char **argv) {
     if (argc < 2) return help(stderr), MX_EXIT_REFUSED;
     for (int i = 0; i < N_COMMANDS; i++)
         if (strcmp(argv[1], commands[i].name) == 0) return commands[i].main(argc - 1, argv + 1);
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
-        return help(stdout), 0;
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+        if (argc == 2) return help(stdout), 0;
+        char *of_command[] = {argv[2], "--help", NULL};
+        for (int i = 0; i < N_COMMANDS; i++)
+            if (strcmp(argv[2], commands[i].name) == 0) return commands[i].main(2, of_command);
+        fprintf(stderr, "memext: '%.60s' is no command to help with; options have memext run --help %.60s\n",
+                argv[2], argv[2]);
+        return MX_EXIT_REFUSED;
+    }
     if (strcmp(argv[1], "--version") == 0) return printf("memext %s\n", MX_VERSION), 0;
     if (strcmp(argv[1], "--options") == 0) return mx_options_dump();
     struct mx_near near = mx_near_to(argv[1], strlen(argv[1]));

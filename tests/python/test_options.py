@@ -78,6 +78,8 @@ def test_help_of_a_group(memext, table, command):
     assert {group: entries(done.stdout) for group, done in texts.items()} == {
         group: {name for name, row in table[command].items() if row["group"] == group} for group in groups}
     assert memext(*command.split(), f"--help={min(groups)}").stdout == texts[min(groups)].stdout or command == "view"
+    assert memext("help", command.split()[0]).stdout == memext(command.split()[0], "--help").stdout
+    memext.refused("--help", "all", naming="memext run --help all")
     memext.refused(*command.split(), "--help", "reprot", naming=[*groups, "did you mean report?"])
 
 
