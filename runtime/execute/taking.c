@@ -115,12 +115,11 @@ void mx_exec_end_look(struct executor *r, struct entry *e) {
     mx_nonfinite_add(&r->look[e->sweep % WINDOW_STEPS].found, &e->finding.found);
 }
 
-/* Half of the cores where they have nothing to compute; the other half copies. */
+/* Half of the cores where they have nothing to compute; the other half copies. Where the cores compute, this
+ * thread looks: one more would take a core from them. */
 void mx_exec_open_looking(struct executor *r) {
-    const bool elsewhere = mx_exec_staged(r) && !mx_accel_facts(r->x->accel)->here;
-    if (r->x->finite == NULL || !looks_at_stores(r)) return;
-    r->looker =
-        mx_looker_start(elsewhere ? mx_max(r->x->plan->threads / 2, 1) : 1, r->x->problem, r->x->layout);
+    if (r->x->finite == NULL || !mx_exec_staged(r) || mx_accel_facts(r->x->accel)->here) return;
+    r->looker = mx_looker_start((int32_t)mx_max(r->x->plan->threads / 2, 1), r->x->problem, r->x->layout);
 }
 
 /* Of the sweep that ends with e. */
