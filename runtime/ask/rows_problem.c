@@ -125,7 +125,8 @@ const struct mx_option mx_rows_problem[] = {
      .argument = "NAME=FILE", .summary = "File of a field that the kernel only reads. Repeat it for others.",
      .more = "The file is a .npy file of the kernel's type, or another one of FILES OF ARRAYS. Raw cells are "
              "given as `NAME=FILE,TYPE[,offset=BYTES][,frame=yes|no]`. TYPE is f64, f32, u8, u16 or "
-             "i16.\nThe file includes the frame. It may come without one if the kernel reads the field only "
+             "i16.\nAn extent is 1 along an axis where the field is alike: then DRAM holds the field whole.\n"
+             "The file includes the frame. It may come without one if the kernel reads the field only "
              "at the cell itself. Raw files need -n. Their length tells whether they have the frame; if "
              "other data follows the cells, give frame=yes or frame=no.\nThe run reads the file where it is "
              "and never writes or locks it. The store has no copy, but backends `dram` and `swap` hold one "

@@ -134,6 +134,7 @@ static void numbers(FILE *f, const struct mx_work *w, const struct mx_view *v) {
     for (int32_t i = 0; i < mx_fixed_count(p); i++) {
         const struct mx_fixed_view *c = &v->fixed[i];
         number(f, "PITCH_", s->fixed[i].name, c->row_pitch_bytes);
+        number(f, "PROFILE_", s->fixed[i].name, mx_view_is_profile(c));
         number(f, "SLOT_PITCH_", s->fixed[i].name, c->slot_pitch_bytes);
         number(f, "GHOSTS_", s->fixed[i].name, c->period_planes > 0);
         number(f, "ORIGIN_", s->fixed[i].name, c->offset_bytes);

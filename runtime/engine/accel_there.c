@@ -47,7 +47,8 @@ struct mx_accel_level mx_accel_level_of(const struct mx_problem *p, const struct
     const struct mx_view *v = &a->view;
     const int from = (a->parity + l) & 1, to = 1 - from;
     const int64_t level = a->first_level + l, z = z0 + v->z_offset, n_fixed = mx_fixed_count(p);
-    const int64_t fixed_slots = n_fixed > 0 ? v->fixed[0].slots : 1;
+    int64_t fixed_slots = 1; /* of those that are no profiles */
+    for (int64_t i = 0; i < n_fixed; i++) fixed_slots = mx_max(fixed_slots, v->fixed[i].slots);
     struct mx_accel_level k = {
         .kernel = mx_accel_kernel(p, MX_ACCEL_CELL, level),
         .arrays = 2 + (int32_t)n_fixed,

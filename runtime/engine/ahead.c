@@ -42,6 +42,7 @@ void mx_ahead_add_fixed(struct mx_ahead_list *list, const struct mx_work *work, 
     for (int32_t i = 0; i < s->n_fixed; i++) {
         const int64_t cell = mx_dtype_bytes(s->fixed[i].dtype), cells = (box.x1 - box.x0) * cell;
         const int64_t pitch = a->view.fixed[i].row_pitch_bytes;
+        if (mx_view_is_profile(&a->view.fixed[i])) continue; /* small: it stays in a cache */
         for (int64_t z = z0; z < z1 && rows > 0; z++) {
             const char *from = mx_view_fixed_row(&a->view, i, y0, z) + box.x0 * cell;
             if (whole)

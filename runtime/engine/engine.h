@@ -52,6 +52,13 @@ struct mx_fixed_view {
     int64_t first_plane, period_planes;
 };
 
+/* A profile (system/profile.h) has slots 0: row y of plane z begins at base + offset + z * file_plane_pitch +
+ * y
+ * * row_pitch. Both pitches may be 0. */
+static inline bool mx_view_is_profile(const struct mx_fixed_view *f) { return f->slots == 0; }
+/* The view of field i of C, a profile, for a rank's problem; base: where its memory begins. */
+struct mx_fixed_view mx_view_of_profile(const struct mx_problem *problem, int32_t i, char *base);
+
 static inline int64_t mx_view_fixed_plane(const struct mx_fixed_view *f, int64_t z) {
     const int64_t n = f->period_planes, i = z - f->first_plane;
     return n == 0 || (i >= 0 && i < n) ? z : f->first_plane + (i % n + n) % n;
@@ -59,6 +66,9 @@ static inline int64_t mx_view_fixed_plane(const struct mx_fixed_view *f, int64_t
 
 static inline const char *mx_view_fixed_row(const struct mx_view *view, int32_t field, int64_t y, int64_t z) {
     const struct mx_fixed_view *f = &view->fixed[field];
+    if (mx_view_is_profile(f))
+        return f->base + f->offset_bytes + mx_view_fixed_plane(f, z) * f->file_plane_pitch_bytes +
+               y * f->row_pitch_bytes;
     const int64_t slot = (z + view->z_offset) % f->slots, y0 = -view->y_offset;
     const int64_t at =
         f->offset_bytes + mx_view_fixed_plane(f, z) * f->file_plane_pitch_bytes + y0 * f->row_pitch_bytes;

@@ -31,10 +31,25 @@ static int make_array(struct executor *r, int64_t bytes, int64_t unit, const cha
     return 0;
 }
 
+/* DRAM has it; an accelerator with memory of its own gets it once. */
+static int open_profile(struct executor *r, int32_t field) {
+    const struct mx_profile *q = &r->x->problem->system->profile[field];
+    char *base = q->memory;
+    int err = 0;
+    if (mx_exec_staged(r) && !mx_accel_facts(r->x->accel)->here) {
+        err = mx_staging_array(&r->staging, q->bytes, "a read-only field", r->why, &base);
+        if (err == 0) err = mx_staging_put(&r->staging, base, q->memory, q->bytes, r->why);
+    }
+    r->fixed[field] = mx_view_of_profile(r->x->problem, field, base);
+    r->view.fixed = r->fixed;
+    return err;
+}
+
 static int open_fixed(struct executor *r, int32_t field) {
     const struct mx_fixed_layout *l = &r->x->layout->fixed[field];
     struct mx_fixed_view *v = &r->fixed[field];
     int err = 0;
+    if (mx_is_profile(r->x->problem, field)) return open_profile(r, field);
     if (r->x->fixed[field] == NULL)
         return mx_fail(r->why, -EINVAL, "there is no Buffer and no file for field %s",
                        r->x->problem->system->fixed[field].name);

@@ -100,6 +100,7 @@ static void advise_planes(const struct executor *r, int64_t z0, int64_t z1, enum
         mx_buffer_advise(mx_exec_mapped(r, i), (uint64_t)(z0 * pitch), (uint64_t)((z1 - z0) * pitch), advice);
     for (int32_t i = 0; i < mx_fixed_count(r->x->problem); i++) {
         const struct mx_fixed_layout *f = &r->x->layout->fixed[i];
+        if (mx_is_profile(r->x->problem, i)) continue;
         const int64_t from = mx_max(f->offset_bytes + z0 * f->plane_pitch_bytes, 0);
         const int64_t to = mx_min(f->offset_bytes + z1 * f->plane_pitch_bytes, f->bytes);
         if (from < to) mx_buffer_advise(r->x->fixed[i], (uint64_t)from, (uint64_t)(to - from), advice);

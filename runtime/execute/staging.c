@@ -59,6 +59,18 @@ int mx_staging_poison(struct mx_staging *s, char *base, int64_t bytes, mx_why *w
     return 0;
 }
 
+int mx_staging_put(struct mx_staging *s, char *base, const char *from, int64_t bytes, mx_why *why) {
+    for (int64_t done = 0, n; done < bytes; done += n) {
+        n = bytes - done < s->piece_bytes ? bytes - done : s->piece_bytes;
+        memcpy(s->base, from + done, (size_t)n);
+        const struct mx_accel_span span = {base + done, s->base, (uint64_t)n};
+        const int64_t number = mx_accel_put(s->accel, &span, 1);
+        if (number < 0 || mx_accel_wait(s->accel, MX_ACCEL_PUT, number) < 0)
+            return mx_accel_error(s->accel, why);
+    }
+    return 0;
+}
+
 enum { HALF = MX_STAGING_PIECES / 2 };
 
 static uint32_t half(bool load) { return ((1u << HALF) - 1) << (load ? 0 : HALF); }

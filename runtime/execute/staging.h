@@ -33,6 +33,8 @@ int mx_staging_open(struct mx_staging *staging, mx_accel *accel, mx_budget *budg
 void mx_staging_close(struct mx_staging *staging); /* nothing under way */
 
 int mx_staging_array(struct mx_staging *staging, int64_t bytes, const char *what, mx_why *why, char **base);
+/* What DRAM has at `from`, to an array; nothing else is under way. */
+int mx_staging_put(struct mx_staging *staging, char *base, const char *from, int64_t bytes, mx_why *why);
 int mx_staging_poison(struct mx_staging *staging, char *base, int64_t bytes, mx_why *why);
 
 /* One half of the pieces is for LOADs, the other for STOREs: neither waits for the other. */

@@ -25,6 +25,7 @@ static int load_fixed(struct check *c, int32_t i, int64_t z) {
     const int64_t beside = p->h - l->frame, from = mx_check_in_grid(c, z);
     struct mx_span span;
     mx_ticket *ticket = NULL;
+    if (mx_is_profile(p, i)) return 0;
     if (from < beside || from >= p->nz + 2 * p->h - beside) return 0;
     mx_fixed_span(l, from, beside, p->ny + 2 * p->h - beside, &span.offset_bytes, &span.bytes);
     const int64_t first = l->offset_bytes + from * l->plane_pitch_bytes;
@@ -149,6 +150,10 @@ static int open_fixed(struct check *c) {
     c->view.fixed = c->fixed;
     for (int32_t i = 0; i < mx_fixed_count(c->v->problem) && err == 0; i++) {
         const struct mx_fixed_layout *f = &l->fixed[i];
+        if (mx_is_profile(c->v->problem, i)) {
+            c->fixed[i] = mx_view_of_profile(c->v->problem, i, c->v->problem->system->profile[i].memory);
+            continue;
+        }
         c->fixed[i] = (struct mx_fixed_view){.slots = c->fixed_slots,
                                              .slot_pitch_bytes = mx_fixed_slot_bytes(f, l->rows),
                                              .row_pitch_bytes = f->row_pitch_bytes,

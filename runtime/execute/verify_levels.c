@@ -101,7 +101,7 @@ static void system_row(const struct check *c, int64_t level, int64_t y, int64_t 
                 l->field_offset_bytes[read][i / n];
     for (int64_t i = 0; i < nc * s->n_fixed; i++)
         fixed[i] = mx_view_fixed_row(&c->view, (int32_t)(i / nc), y, z - s->hc + i % nc);
-    for (int32_t i = 0; i < s->n_fixed; i++) fixed_pitch[i] = l->fixed[i].row_pitch_bytes;
+    for (int32_t i = 0; i < s->n_fixed; i++) fixed_pitch[i] = c->view.fixed[i].row_pitch_bytes;
     const int64_t t = (c->done + level) / mx_levels_a_step(p);
     double param[MX_MAX_PARAMS];
     const struct mx_row row = {.out = out,

@@ -3,6 +3,7 @@
 #include "files/fields.h"
 
 #include "files/frame.h"
+#include "files/profile.h"
 #include "files/raw.h"
 #include "grid/array.h"
 
@@ -74,6 +75,12 @@ static int check_shape(struct mx_run_field *f, struct mx_problem *p, mx_why *why
         return mx_fail(why, -EINVAL,
                        "%.200s has cells of type %s; field %s of the kernel is %s: convert the file", f->path,
                        mx_dtype_name(f->npy.dtype), f->name, mx_dtype_name(f->dtype));
+    f->alike = 0;
+    if (p->nx == 0 && f->array == MX_FIELD_OF_C && (shape[0] == 1 || shape[1] == 1 || shape[2] == 1))
+        return mx_fail(why, -EINVAL,
+                       "%.200s of shape (%lld, %lld, %lld) does not say how large the grid is: give its size "
+                       "with -n NX NY NZ",
+                       f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2]);
     if (p->nx == 0) {
         const int64_t less = made ? 0 : h2;
         p->nx = shape[2] - less, p->ny = shape[1] - less, p->nz = shape[0] - less;
@@ -85,7 +92,8 @@ static int check_shape(struct mx_run_field *f, struct mx_problem *p, mx_why *why
                        "one that is made: --frame edge, mirror, periodic or a number",
                        f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], p->h);
     f->frame = shape[2] == p->nx + h2 && shape[1] == p->ny + h2 && shape[0] == p->nz + h2;
-    const bool bare = shape[2] == p->nx && shape[1] == p->ny && shape[0] == p->nz;
+    bool bare = shape[2] == p->nx && shape[1] == p->ny && shape[0] == p->nz;
+    if (f->array == MX_FIELD_OF_C && mx_field_is_alike(shape, p, &f->frame, &f->alike)) bare = !f->frame;
     if ((f->frame && (may_have(f) || f->raw[0] != 0)) || (bare && may_lack(f, p))) return 0;
     if (f->frame)
         return mx_fail(why, -EINVAL,
@@ -102,24 +110,28 @@ static int check_shape(struct mx_run_field *f, struct mx_problem *p, mx_why *why
             (long long)p->ny, (long long)p->nx);
     return mx_fail(why, -EINVAL,
                    "%.200s has the shape (%lld, %lld, %lld); field %s needs (%lld, %lld, %lld), with the "
-                   "frame of %d cells%s",
+                   "frame of %d cells%s%s",
                    f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], f->name,
                    (long long)(p->nz + h2), (long long)(p->ny + h2), (long long)(p->nx + h2), p->h,
                    may_lack(f, p) ? ", or without it"
                    : bare         ? ", or --frame edge, mirror, periodic or a number"
-                                  : "");
+                                  : "",
+                   f->array == MX_FIELD_OF_C ? "; an extent may be 1 where the field is alike along that axis"
+                                             : "");
 }
 
 static int open_field(struct mx_run_field *f, struct mx_problem *p, bool former, mx_why *why) {
     const int64_t offset = f->npy.data_offset_bytes;
     const bool frame = f->frame;
+    const uint8_t alike = f->alike;
     int err = open_file(f, p, why);
     if (err < 0) {
         f->npy.fd = -1;
         return err;
     }
     err = check_shape(f, p, why);
-    if (err == 0 && former && f->in_place && (f->npy.data_offset_bytes != offset || f->frame != frame))
+    if (err == 0 && former && f->in_place &&
+        (f->npy.data_offset_bytes != offset || f->frame != frame || f->alike != alike))
         err = mx_fail(why, -EINVAL,
                       "in %.200s the cells begin at byte %lld %s a frame, but the run reads field %s in "
                       "place from byte %lld %s a frame: give that file with --field %s=FILE",
@@ -242,8 +254,14 @@ struct asked {
 static int ask_plane(void *context, int64_t z, char *at) {
     const struct asked *a = context;
     const struct mx_layout rows = rows_of(a->fill);
-    if (a->field->program) return ask_program(a->fill, a->field, z, at);
-    return mx_npy_read(&a->field->npy, z, 1, at, &rows, a->fill->why);
+    const struct mx_run_field *f = a->field;
+    const struct mx_problem *p = a->fill->problem;
+    const int64_t h2 = f->frame ? 2 * (int64_t)p->h : 0;
+    if (f->program) return ask_program(a->fill, f, z, at);
+    const int err = mx_npy_read(&f->npy, (f->alike & MX_ALIKE_Z) != 0 ? 0 : z, 1, at, &rows, a->fill->why);
+    if (err == 0 && f->alike != 0)
+        mx_field_spread(f->alike, mx_dtype_bytes(f->dtype), p->nx + h2, p->ny + h2, rows.row_pitch_bytes, at);
+    return err;
 }
 
 static int read_plane(const struct mx_fields_fill *x, const struct mx_run_field *f, int64_t z, char *at) {

@@ -57,6 +57,7 @@ struct mx_run_field {
     struct mx_input_identity identity;
     struct mx_npy npy; /* open while the run needs it; fd -1 = not */
     bool frame;        /* the file has it */
+    uint8_t alike;     /* of C: axes along which the file's cells are alike (system/profile.h) */
     bool in_place;     /* of C: the run reads the file itself, not a copy of it in the store */
     bool program;      /* neither: the source of a program gives it */
 };

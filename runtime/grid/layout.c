@@ -22,6 +22,10 @@ static void lay_fixed(const struct mx_problem *p, int64_t align, bool packed, bo
     for (int32_t i = 0; i < mx_fixed_count(p); i++) {
         struct mx_fixed_layout *f = &l->fixed[i];
         const int64_t row = (p->nx + 2 * p->h) * mx_dtype_bytes(p->system->fixed[i].dtype);
+        if (mx_is_profile(p, i)) {
+            *f = (struct mx_fixed_layout){.user_file = true};
+            continue;
+        }
         *f = (struct mx_fixed_layout){.row_bytes = row, .frame = p->h, .align_bytes = (uint32_t)align};
         f->row_pitch_bytes = ghost_rows ? round_up(row, align) : packed ? row : round_up(row, LINE_BYTES);
         /* Whole pages, as planes of A and B: a store of a mapped backend can be resumed with O_DIRECT. */

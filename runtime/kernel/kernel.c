@@ -363,6 +363,7 @@ void mx_kernel_close(struct mx_system *system) {
     mx_loader_lock();
     if (l->handle != NULL) dlclose(l->handle);
     mx_loader_unlock();
+    for (int32_t i = 0; i < system->n_fixed; i++) free(system->profile[i].memory);
     for (int32_t i = 0; i < system->n_series; i++) {
         free(system->series[i].path);
         free(system->series[i].value);

@@ -6,6 +6,7 @@
 #include "grid/grid.h"
 #include "schedule/schedule.h"
 #include "stencil/stencil.h"
+#include "system/profile.h"
 #include "tune/tune.h"
 
 #include <errno.h>
@@ -87,6 +88,9 @@ static void parse_values(struct mx_note_reader *r, const json_t *o, struct mx_ru
     f->frame = frame == NULL || json_is_true(frame);
     f->in_place = json_is_true(json_object_get(v, "in_place"));
     if (f->in_place && (f->array != MX_FIELD_OF_C || !f->identity.sampled)) r->ok = false;
+    const json_t *alike = json_object_get(v, "alike");
+    if (alike != NULL && (!f->in_place || (f->alike = mx_alike_parse(json_string_value(alike))) == 0))
+        r->ok = false;
     f->npy.data_offset_bytes = f->in_place ? f->identity.offset_bytes : 0;
 }
 
@@ -151,7 +155,11 @@ static void parse_system(struct mx_note_reader *r, const json_t *o, struct mx_no
     if (!r->ok) return;
     mx_fields_of(s, &n->fields);
     const json_t *values = mx_note_member(r, o, "values");
-    for (int32_t i = 0; i < n->fields.n; i++) parse_values(r, values, &n->fields.field[i]);
+    for (int32_t i = 0; i < n->fields.n; i++) {
+        const struct mx_run_field *f = &n->fields.field[i];
+        parse_values(r, values, &n->fields.field[i]);
+        if (f->array == MX_FIELD_OF_C) s->profile[f->index].alike = f->alike;
+    }
     if (json_object_get(o, "source") != NULL) mx_note_word(r, o, "source", n->source, sizeof n->source);
     n->problem.system = s;
     n->problem.h = s->h;
@@ -219,6 +227,10 @@ static void parse_layout(struct mx_note_reader *r, const json_t *o, const struct
     for (int32_t i = 0; i < mx_fixed_count(p); i++) {
         struct mx_fixed_layout *f = &l->fixed[i];
         const struct mx_run_field *field = field_of_c(fields, i);
+        if (mx_is_profile(p, i)) {
+            *f = (struct mx_fixed_layout){.user_file = true};
+            continue;
+        }
         if (field != NULL && field->in_place) {
             r->ok &= lay_in_place(p, i, field, f);
             continue;

@@ -5,6 +5,7 @@
 
 #include "grid/grid.h"
 #include "observe/json.h"
+#include "system/profile.h"
 #include "tune/tune.h"
 
 #include <errno.h>
@@ -45,6 +46,7 @@ static json_t *print_values(const struct mx_run_field *f, char path[MX_NOTE_ESCA
     if (f->program) return json_true();
     if (f->path[0] == 0) return json_string(f->init != NULL ? f->init->name : "");
     json_t *o = json_object();
+    char alike[4];
     mx_note_put_file(o, f->path, &f->identity);
     if (f->raw[0] != 0) mx_json_put(o, "raw", json_string(f->raw));
     if (f->inside[0] != 0) {
@@ -57,6 +59,7 @@ static json_t *print_values(const struct mx_run_field *f, char path[MX_NOTE_ESCA
     }
     if (!f->frame) mx_json_put(o, "frame", json_false());
     if (f->in_place) mx_json_put(o, "in_place", json_true());
+    if (f->in_place && f->alike != 0) mx_json_put(o, "alike", json_string(mx_alike_text(f->alike, alike)));
     return o;
 }
 

@@ -26,6 +26,7 @@ struct mx_report_snapshots {
 struct mx_report_file {
     const char *field, *path, *inside; /* inside: the dataset of an HDF5 file, else "" */
     bool in_place;                     /* read where it is; else copied */
+    char alike[4];                     /* a profile, held in DRAM: the axes along which it is alike */
     bool page_cache;                   /* in place, but through the page cache */
     uint32_t align_bytes;              /* in place: of its transfers */
 };

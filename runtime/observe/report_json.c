@@ -334,7 +334,10 @@ static json_t *json_files(const struct mx_report *r) {
         if (f->inside[0] != 0) mx_json_put(file, "dataset", mx_json_path(f->inside));
         mx_json_put(file, "in_place", json_boolean(f->in_place));
         mx_json_put(file, "page_cache", json_boolean(f->page_cache));
-        if (f->in_place) mx_json_put(file, "align_bytes", whole(f->align_bytes));
+        if (f->alike[0] != 0)
+            mx_json_put(file, "alike", json_string(f->alike));
+        else if (f->in_place)
+            mx_json_put(file, "align_bytes", whole(f->align_bytes));
         mx_json_put(o, f->field, file);
     }
     return o;

@@ -85,7 +85,9 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
     for (int32_t i = 0; i < r->n_files; i++)
         fprintf(to, "%-10s %s of %s%s%s, %s%s\n", i == 0 ? "files" : "", r->file[i].field, r->file[i].path,
                 r->file[i].inside[0] != 0 ? ":" : "", r->file[i].inside,
-                r->file[i].in_place ? "read in place" : "copied",
+                r->file[i].alike[0] != 0 ? "held in DRAM"
+                : r->file[i].in_place    ? "read in place"
+                                         : "copied",
                 r->file[i].page_cache ? " through the page cache" : "");
     print_accel(&r->accel, to);
     if (r->side_file_bytes > 0)

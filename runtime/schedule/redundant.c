@@ -127,7 +127,7 @@ static void redundant_shape(const struct mx_problem *problem, const struct mx_pl
     int64_t slots = mx_lap_span_max(&z, levels);
     *out = (struct mx_shape){.rows = mx_lap_span_max(&y, levels),
                              .slots = {slots, slots},
-                             .fixed_slots = mx_fixed_count(problem) > 0 ? slots : 0,
+                             .fixed_slots = mx_loaded_count(problem) > 0 ? slots : 0,
                              .init_both = true,
                              .ghost = {[MX_DIM_Y] = mx_sides_periodic(&problem->sides, MX_DIM_Y),
                                        [MX_DIM_Z] = mx_sides_periodic(&problem->sides, MX_DIM_Z)},

@@ -58,6 +58,7 @@ static void load(struct resident *r, int64_t z0, int64_t z1) {
     if (r->base.shape.pairs) move(r, MX_STEP_LOAD, 1, r->buffer, z0, z1);
     for (int32_t i = 0; i < mx_fixed_count(p); i++) {
         const int64_t hc = p->system->hc;
+        if (mx_is_profile(p, i)) continue;
         push(r, (struct mx_step){.kind = MX_STEP_LOAD,
                                  .array = MX_FIXED_ARRAY + i,
                                  .buffer = MX_FIXED_ARRAY + i,
@@ -75,7 +76,7 @@ static void advance(struct resident *r) {
     const struct mx_problem *p = &r->problem;
     const struct mx_shape *s = &r->base.shape;
     const int32_t h = p->h, levels = (int32_t)mx_min(r->bt, r->end - r->time);
-    const int64_t hc = mx_fixed_count(p) > 0 ? p->system->hc : 0;
+    const int64_t hc = mx_loaded_count(p) > 0 ? p->system->hc : 0;
     const int parity = (int)((r->time - r->first) & 1);
     struct mx_step a = {.kind = MX_STEP_ADVANCE,
                         .region = {0, s->rows, 0, p->nz + 2 * h},
@@ -91,7 +92,7 @@ static void advance(struct resident *r) {
         a.touches[i] = (struct mx_planes){0, p->nz + 2 * h};
         if (levels > 1 || i != parity) a.writes[i] = a.touches[i]; /* frames of sides are written too */
     }
-    if (mx_fixed_count(p) > 0) a.fixed = (struct mx_planes){h - hc, p->nz + h + hc};
+    if (mx_loaded_count(p) > 0) a.fixed = (struct mx_planes){h - hc, p->nz + h + hc};
     push(r, a);
     r->time += levels;
 }
@@ -148,7 +149,7 @@ static void resident_shape(const struct mx_problem *p, const struct mx_plan *pla
     const int64_t planes = p->nz + 2 * p->h;
     *out = (struct mx_shape){.rows = p->ny + 2 * p->h,
                              .slots = {planes, planes},
-                             .fixed_slots = mx_fixed_count(p) > 0 ? planes : 0,
+                             .fixed_slots = mx_loaded_count(p) > 0 ? planes : 0,
                              .whole_planes = true,
                              .in_place = plan->in_place,
                              .max_levels = mx_sweep_levels(p, INT64_MAX)};

@@ -140,7 +140,7 @@ static void shape_of(const struct variant *v, const struct mx_problem *problem, 
     if (!v->mapped) {
         s.rows = mx_skew_fixed(&o.y, levels);
         s.slots[0] = s.slots[1] = mx_skew_span_max(&o.z, levels);
-        if (mx_fixed_count(problem) > 0) s.fixed_slots = s.slots[0];
+        if (mx_loaded_count(problem) > 0) s.fixed_slots = s.slots[0];
     }
     mx_shape_of_form(problem, &s);
     *out = s;

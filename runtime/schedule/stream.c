@@ -285,7 +285,7 @@ static void stream_shape(const struct mx_problem *problem, const struct mx_plan 
                          .by_twos = by_twos(problem, plan)};
     mx_shape_of_form(problem, &s);
     mx_shape_of_neighbours(problem, &s);
-    if (mx_fixed_count(problem) > 0) s.fixed_slots = ring_slots(problem, plan, -1);
+    if (mx_loaded_count(problem) > 0) s.fixed_slots = ring_slots(problem, plan, -1);
     if (y.count > 1) {
         s.seam_slabs = (y.count > 2 ? 2 : 1) * fronts(problem, plan, levels);
         s.seam_rows = 2 * problem->h;

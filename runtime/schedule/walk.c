@@ -51,7 +51,7 @@ static void cross_levels(struct mx_walk *w, int64_t from, int64_t to) {
 
 /* The part of each level that lies between two positions of the front. */
 static void cut_windows(struct mx_walk *w, int64_t from, int64_t to, struct mx_step *s) {
-    const int64_t h = w->problem.h, hc = mx_fixed_count(&w->problem) > 0 ? w->problem.system->hc : -1,
+    const int64_t h = w->problem.h, hc = mx_loaded_count(&w->problem) > 0 ? w->problem.system->hc : -1,
                   more = w->base.shape.by_twos ? h : 0;
     cross_levels(w, from, to);
     s->front = (struct mx_front){from, to, w->problem.h};
@@ -267,7 +267,7 @@ int mx_walk_open(const struct mx_walk_ops *ops, const struct mx_problem *problem
     w->plan = *plan;
     w->all_levels = mx_levels_of(problem, problem->nt);
     w->passes = passes;
-    w->has_fixed = shape->rows > 0 && mx_fixed_count(problem) > 0;
+    w->has_fixed = shape->rows > 0 && mx_loaded_count(problem) > 0;
     w->max_levels = shape->max_levels;
     w->time = first_time;
     w->buffer = shape->pairs && shape->in_place ? 0 : first_buffer;

@@ -81,13 +81,14 @@ void mx_walk_load_fixed(struct mx_walk *w, int64_t z0, int64_t z1) {
     y = mx_wider(mx_hull(y, w->ghost_rows), hc), z = mx_wider(z, hc);
     const struct mx_region r = {y.lo, y.hi, mx_max(z.lo, z0), mx_min(z.hi, z1)};
     for (int32_t i = 0; i < mx_fixed_count(&w->problem); i++)
-        push_pieces(w, &(struct mx_step){.kind = MX_STEP_LOAD,
-                                         .array = MX_FIXED_ARRAY + i,
-                                         .buffer = MX_FIXED_ARRAY + i,
-                                         .region = r,
-                                         .at = w->at,
-                                         .seam_in = -1,
-                                         .seam_out = -1});
+        if (!mx_is_profile(&w->problem, i))
+            push_pieces(w, &(struct mx_step){.kind = MX_STEP_LOAD,
+                                             .array = MX_FIXED_ARRAY + i,
+                                             .buffer = MX_FIXED_ARRAY + i,
+                                             .region = r,
+                                             .at = w->at,
+                                             .seam_in = -1,
+                                             .seam_out = -1});
 }
 
 static void push_frame(struct mx_walk *w, int32_t from, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {

@@ -62,6 +62,7 @@ int64_t mx_fixed_traffic(const struct mx_problem *p, const struct mx_layout *lay
     int64_t total = 0;
     for (int32_t i = 0; i < mx_fixed_count(p); i++) {
         const struct mx_fixed_layout *f = &layout->fixed[i];
+        if (mx_is_profile(p, i)) continue;
         const int64_t hc = p->system->hc, align = mx_max(1, f->align_bytes);
         const bool alike = f->plane_pitch_bytes % align == 0; /* every plane's transfer is as long */
         const struct mx_range one = {p->h, p->h + 1};

@@ -49,8 +49,15 @@ int64_t mx_cell_bytes(const struct mx_problem *p, int array) {
 
 int64_t mx_fixed_cell_bytes(const struct mx_problem *p) {
     int64_t bytes = 0;
-    for (int32_t i = 0; i < mx_fixed_count(p); i++) bytes += mx_dtype_bytes(p->system->fixed[i].dtype);
+    for (int32_t i = 0; i < mx_fixed_count(p); i++)
+        if (!mx_is_profile(p, i)) bytes += mx_dtype_bytes(p->system->fixed[i].dtype);
     return bytes;
+}
+
+int32_t mx_loaded_count(const struct mx_problem *p) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < mx_fixed_count(p); i++) n += !mx_is_profile(p, i);
+    return n;
 }
 
 /* ------------------------------------------------------------------ bytes of C */

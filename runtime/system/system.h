@@ -56,6 +56,15 @@ struct mx_series {
     char *path;
 };
 
+/* A field of C that is alike along axes, in DRAM whole (profile.h). */
+struct mx_profile {
+    uint8_t alike; /* 1 << MX_DIM_X and so on: the axes along which its cells are alike; 0 = no profile */
+    int64_t row_pitch_bytes, plane_pitch_bytes; /* 0 where it is alike along y, along z */
+    int64_t first_bytes;                        /* of row 0 of plane 0 of the whole grid, frame counted */
+    int64_t bytes;
+    char *memory; /* NULL: not read (yet). Owned by who opened the kernel */
+};
+
 struct mx_system {
     char name[64];
     int32_t form;       /* MX_JACOBI, MX_LEAPFROG, MX_STAGGERED of cell.h */
@@ -66,10 +75,11 @@ struct mx_system {
     char param_name[MX_MAX_PARAMS][MX_FIELD_NAME];
     double param[MX_MAX_PARAMS]; /* the values of this run; of a series the first one */
     int32_t n_series;
-    struct mx_series series[MX_MAX_SERIES]; /* owned by who opened the kernel */
-    void (*row[2])(const struct mx_row *r); /* what even levels compute (B from A), and odd ones (A from B);
-                                               the same function unless staggered */
-    uint64_t identity;                      /* of the kernel's source text: XXH3-64 */
+    struct mx_series series[MX_MAX_SERIES];  /* owned by who opened the kernel */
+    void (*row[2])(const struct mx_row *r);  /* what even levels compute (B from A), and odd ones (A from B);
+                                                the same function unless staggered */
+    struct mx_profile profile[MX_MAX_FIXED]; /* of those fields of C that are profiles in this run */
+    uint64_t identity;                       /* of the kernel's source text: XXH3-64 */
     int32_t n_reduce;
     struct mx_reduce reduce[MX_MAX_REDUCES];
     const char *text; /* that source, for the compilers of accelerators; NULL = it was built elsewhere */
@@ -139,6 +149,12 @@ static inline int64_t mx_levels_of(const struct mx_problem *p, int64_t steps) {
 static inline int32_t mx_fixed_count(const struct mx_problem *p) {
     return p->system != NULL ? p->system->n_fixed : 0;
 }
+/* A profile: DRAM has all of it from the beginning, so that no Buffer and no Block does. */
+static inline bool mx_is_profile(const struct mx_problem *p, int32_t field) {
+    return p->system->profile[field].alike != 0;
+}
+/* Fields of C that steps load: those that are no profiles. */
+int32_t mx_loaded_count(const struct mx_problem *problem);
 /* Fields of array A (0) or B (1), and the type of one. */
 static inline int32_t mx_field_count(const struct mx_problem *p, int array) {
     return p->system != NULL ? p->system->n_field[array] : 1;
@@ -152,7 +168,8 @@ static inline enum mx_dtype mx_field_dtype(const struct mx_problem *p, int array
  * the last field's cells. offset_bytes: [mx_field_count], may be NULL. */
 int64_t mx_field_offsets(const struct mx_problem *problem, int array, int64_t *offset_bytes);
 
-/* How one field of C lies: in a Buffer of its own, or in a file of the user (read in place). Row (y, z) of
+/* How one field of C lies: in a Buffer of its own, or in a file of the user (read in place). Of a profile all
+ * is 0 but user_file. Row (y, z) of
  * the grid, frame counted, begins at offset_bytes + z * plane_pitch_bytes + y * row_pitch_bytes, cell 0 of
  * the frame first; a file without a frame has a negative share in offset_bytes for it, and only cells from
  * `first` to `end` of every dimension exist. */
@@ -181,7 +198,7 @@ int64_t mx_fixed_span_sum(const struct mx_fixed_layout *fixed, int64_t z0, int64
  * layout has no such field (row_pitch_bytes 0). */
 int64_t mx_fixed_slot_bytes(const struct mx_fixed_layout *fixed, int64_t rows);
 
-/* Bytes of one cell, all fields: of array A (0) or B (1), and of C. */
+/* Bytes of one cell, all fields: of array A (0) or B (1), and of C without profiles. */
 int64_t mx_cell_bytes(const struct mx_problem *problem, int array);
 int64_t mx_fixed_cell_bytes(const struct mx_problem *problem);
 

@@ -18,11 +18,18 @@ int mx_trial_make(const struct mx_problem *p, uint64_t memory_bytes, mx_why *why
     for (int i = 0; i < MX_TRIAL_LEVELS; i++)
         t->window[i] =
             (struct mx_window){p->h, (int32_t)t->problem.ny + p->h, p->h, (int32_t)t->problem.nz + p->h};
-    return mx_layout_make(&t->problem, LINE_BYTES, false, why, &t->layout);
+    const int err = mx_layout_make(&t->problem, LINE_BYTES, false, why, &t->layout);
+    for (int32_t i = 0; i < mx_fixed_count(p) && err == 0; i++) /* one row of a profile stands for all */
+        if (mx_is_profile(p, i))
+            t->layout.fixed[i].bytes =
+                ((t->problem.nx + h2) * mx_dtype_bytes(p->system->fixed[i].dtype) + LINE_BYTES - 1) /
+                LINE_BYTES * LINE_BYTES;
+    return err;
 }
 
 struct mx_fixed_view mx_trial_fixed(const struct mx_trial *t, int32_t i, char *base) {
     const struct mx_fixed_layout *f = &t->layout.fixed[i];
+    if (mx_is_profile(&t->problem, i)) return (struct mx_fixed_view){.base = base, .align_bytes = 1};
     return (struct mx_fixed_view){.base = base,
                                   .slots = t->layout.planes,
                                   .slot_pitch_bytes = f->plane_pitch_bytes,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Systems of fields through the executor: random ones by every algorithm on every backend, with both engines,
  * give to the bit the arrays of a plain loop over cells, and move exactly the bytes that CalcTrans predicts;
- * of half of them sources are added and probes recorded. Of most the state is taken every 1 to 3 steps. Of
- * half of them norms are taken, some of these runs end at one of their checks, and of all the state is right
- * then. DRAM starts as NaN: whatever is used without having been loaded would show. The same in memory of
- * accelerators.
+ * of half of them sources are added and probes recorded. Some fields of C are profiles. Of most the state is
+ * taken every 1 to 3 steps. Of half of them norms are taken, some of these runs end at one of their checks,
+ * and of all the state is right then. DRAM starts as NaN: whatever is used without having been loaded would
+ * show. The same in memory of accelerators.
  */
 #include "accel/accel.h"
 #include "core/device.h"
@@ -16,6 +16,7 @@
 #include "random_points.h"
 #include "random_system.h"
 #include "schedule/schedule.h"
+#include "system/profile.h"
 
 #include <memext/backend.h>
 
@@ -138,6 +139,18 @@ static void periodic_fixed(const struct oracle *o) {
         }
 }
 
+/* A profile's cells are alike along axes, those of the frame too. */
+static void profile_fixed(const struct oracle *o) {
+    for (int32_t f = 0; f < o->rs->system.n_fixed; f++)
+        for (int d = 0; d < 3; d++)
+            for (int64_t i = 0; i < cells_of(o) && (o->rs->system.profile[f].alike >> d & 1) != 0; i++) {
+                const int64_t to[3] = {i % o->n[0], i / o->n[0] % o->n[1], i / o->n[0] / o->n[1]};
+                int64_t from[3] = {to[0], to[1], to[2]};
+                from[d] = 0;
+                copy_cell(o, o->fixed, f, to, from);
+            }
+}
+
 static double *copy_of(const struct oracle *o, const double *from) {
     const size_t bytes = (size_t)(TEST_FIELDS * cells_of(o)) * sizeof(double);
     return memcpy(malloc(bytes), from, bytes);
@@ -170,6 +183,7 @@ static void make_oracle(struct oracle *o, const struct random_system *rs, const 
         s->form == MX_JACOBI ? copy_of(o, o->array[0][0]) : random_array(o, s->field[1], s->n_field[1]);
     for (int i = 0; i < 2; i++) plain_sides(o, i, o->array[0][i]);
     o->fixed = random_array(o, s->fixed, s->n_fixed);
+    profile_fixed(o);
     periodic_fixed(o);
     const int64_t levels = s->form == MX_STAGGERED ? 2 : 1;
     for (int64_t t = 0; t < p->nt; t++) {
@@ -456,10 +470,32 @@ static void make_file(struct bench *b, int32_t i) {
     mx_block_free(block);
 }
 
+/* What DRAM has of a profile. */
+static void make_profile(struct bench *b, int32_t i) {
+    const struct mx_problem *p = &b->s->problem;
+    const enum mx_dtype dtype = p->system->fixed[i].dtype;
+    struct mx_profile *q = (struct mx_profile *)(uintptr_t)&p->system->profile[i];
+    mx_profile_lay(p, dtype, q->alike, q);
+    q->memory = malloc((size_t)q->bytes);
+    memset(q->memory, 0xff, (size_t)q->bytes);
+    const struct mx_profile_range rows = mx_profile_rows(p, q->alike),
+                                  planes = mx_profile_planes(p, q->alike);
+    for (int64_t z = planes.first; z < planes.end; z++)
+        for (int64_t y = rows.first; y < rows.end; y++)
+            for (int64_t x = 0; x < b->oracle.n[0]; x++)
+                store_cell(dtype,
+                           q->memory + q->first_bytes + z * q->plane_pitch_bytes + y * q->row_pitch_bytes, x,
+                           *cell(&b->oracle, b->oracle.fixed, i, x, mx_profile_source(p, MX_DIM_Y, y), z));
+}
+
 static void open_fixed(struct bench *b) {
     static const int64_t none = 0;
     for (int32_t i = 0; i < b->oracle.rs->system.n_fixed; i++) {
         struct mx_layout l;
+        if (mx_is_profile(&b->s->problem, i)) {
+            make_profile(b, i);
+            continue;
+        }
         if (pick(0, 1) && !b->schedule->shape.ghost[MX_DIM_Y]) {
             make_file(b, i);
             continue;
@@ -664,6 +700,7 @@ static void close_bench(struct bench *b) {
         mx_buffer_close(b->partner[i]);
         mx_buffer_close(b->fixed[i]);
         mx_device_close(b->file[i]);
+        free(b->s->rs.system.profile[i].memory);
     }
     mx_buffer_close(b->seams);
     mx_device_close(b->device);
@@ -895,6 +932,8 @@ static void random_setting(struct setting *s, const struct mx_algorithm *algorit
     *s = (struct setting){.algorithm = algorithm, .backend = random_backend(algorithm)};
     if (strcmp(s->backend, "mmap") == 0) s->advice = (enum mx_advice)pick(MX_ADVICE_NONE, MX_ADVICE_SCHEDULE);
     random_system(&s->rs, pick);
+    for (int32_t i = 0; i < s->rs.system.n_fixed; i++) /* along y or z, and maybe along other axes */
+        if (pick(0, 2) == 0) s->rs.system.profile[i].alike = (uint8_t)(pick(1, 3) << 1 | pick(0, 1));
     const int64_t most = s->rs.system.n_field[0] + s->rs.system.n_field[1] > 5 ? 12 : 18;
     s->problem = problem_of(&s->rs, pick(1, most), pick(1, most), pick(1, most), pick(0, MOST_STEPS));
     random_plan(s);

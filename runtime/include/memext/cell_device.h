@@ -178,11 +178,13 @@ MX_D_FUNCTION int64_t mx_math_labs(int64_t a) { return a < 0 ? -a : a; }
 #define MX_D_MATH(ONE, TWO)                                                                                  \
     ONE(sqrt)                                                                                                \
     ONE(fabs)                                                                                                \
-    ONE(floor) ONE(ceil) ONE(trunc) ONE(rint) ONE(round) ONE(exp) ONE(exp2) ONE(expm1) ONE(log) ONE(log2)    \
-        ONE(log10) ONE(log1p) ONE(sin) ONE(cos) ONE(tan) ONE(sinh) ONE(cosh) ONE(tanh) ONE(asin) ONE(acos)   \
-            ONE(atan) ONE(asinh) ONE(acosh) ONE(atanh) ONE(cbrt) ONE(erf) ONE(erfc) ONE(tgamma) ONE(lgamma)  \
-                ONE(logb) TWO(fmin) TWO(fmax) TWO(fmod) TWO(pow) TWO(atan2) TWO(hypot) TWO(copysign)         \
-                    TWO(fdim) TWO(remainder) TWO(nextafter)
+    ONE(floor)                                                                                               \
+    ONE(ceil)                                                                                                \
+    ONE(trunc) ONE(rint) ONE(round) ONE(exp) ONE(exp2) ONE(expm1) ONE(log) ONE(log2) ONE(log10) ONE(log1p)   \
+        ONE(sin) ONE(cos) ONE(tan) ONE(sinh) ONE(cosh) ONE(tanh) ONE(asin) ONE(acos) ONE(atan) ONE(asinh)    \
+            ONE(acosh) ONE(atanh) ONE(cbrt) ONE(erf) ONE(erfc) ONE(tgamma) ONE(lgamma) ONE(logb) TWO(fmin)   \
+                TWO(fmax) TWO(fmod) TWO(pow) TWO(atan2) TWO(hypot) TWO(copysign) TWO(fdim) TWO(remainder)    \
+                    TWO(nextafter)
 #define MX_D_MATH_1(name)                                                                                    \
     MX_D_FUNCTION double mx_math_##name(double a) { return name(a); }
 #define MX_D_MATH_2(name)                                                                                    \
@@ -390,9 +392,11 @@ MX_D_FUNCTION int64_t mx_inside(int64_t i, int64_t n) { return i < 0 ? i + n : i
  * its alignment. */
 #define MX_D_FIXED_PLANE(name, type)                                                                         \
     MX_D_FUNCTION int64_t mx_plane_##name(int64_t slot, int64_t slots, int64_t z, int64_t y_offset) {        \
-        const int64_t plane = MX_D_GHOSTS_##name ? MX_RADIUS + mx_inside(z - MX_RADIUS, MX_D_NZ) : z;        \
+        const int64_t first = MX_RADIUS - MX_D_FIRST_PLANE,                                                  \
+                      plane = MX_D_GHOSTS_##name ? first + mx_inside(z - first, MX_D_NZ) : z;                \
         const int64_t at =                                                                                   \
             MX_D_ORIGIN_##name + plane * MX_D_FILE_PITCH_##name - y_offset * MX_D_PITCH_##name;              \
+        if (MX_D_PROFILE_##name) return at;                                                                  \
         return mx_wrap(slot, slots) * MX_D_SLOT_PITCH_##name +                                               \
                (at % MX_D_ALIGN_##name + MX_D_ALIGN_##name) % MX_D_ALIGN_##name;                             \
     }
@@ -437,13 +441,9 @@ MX_FIXED(MX_D_FIXED_FACTS)
  * nothing is multiplied or wrapped but for the plane to come. Slots are first + plane of the window, which
  * may be beyond the ring once. */
 #ifdef MX_D_FUSED
-    enum {
-        MX_D_BEHIND = MX_RADIUS
-    };
+enum { MX_D_BEHIND = MX_RADIUS };
 #else
-    enum {
-        MX_D_BEHIND = 0
-    };
+enum { MX_D_BEHIND = 0 };
 #endif
 enum { MX_D_C_PLANES = MX_D_BEHIND + 2 * MX_FIXED_RADIUS + 1 };
 #define MX_D_OPEN(plane)                                                                                     \
@@ -631,10 +631,11 @@ MX_FIXED(MX_D_IS_FIXED)
                                  MX_FIXED(MX_D_PLANES_OF)) {                                                 \
         MX_STATE(MX_D_READ)                                                                                  \
         MX_FIXED(MX_D_LINE)                                                                                  \
-        MX_STATE(MX_D_WRITE) MX_FIXED(MX_D_NOWHERE) MX_STATE(MX_D_BEGIN)                                     \
-            mx_set(mx_stage, mx_f, mx_r, mx_x, mx_y, mx_z, mx_t,                                             \
-                   mx_y_offset MX_D_PASS_TIMES MX_STATE(MX_D_PASS_IN) MX_FIXED(MX_D_PLANES)                  \
-                       MX_STATE(MX_D_GIVE));                                                                 \
+        MX_STATE(MX_D_WRITE)                                                                                 \
+        MX_FIXED(MX_D_NOWHERE)                                                                               \
+        MX_STATE(MX_D_BEGIN) mx_set(mx_stage, mx_f, mx_r, mx_x, mx_y, mx_z, mx_t,                            \
+                                    mx_y_offset MX_D_PASS_TIMES MX_STATE(MX_D_PASS_IN) MX_FIXED(MX_D_PLANES) \
+                                        MX_STATE(MX_D_GIVE));                                                \
         MX_STATE(MX_D_STORE_STAGE)                                                                           \
     }                                                                                                        \
     MX_D_SET_OF {                                                                                            \

@@ -4,6 +4,7 @@
 #include "run/open/open.h"
 
 #include "core/device.h"
+#include "files/profile.h"
 
 static int open_device(struct mx_run *r, const struct mx_run_field *f) {
     const struct mx_device_options d = mx_run_device_options(r, f->path);
@@ -28,11 +29,23 @@ static int begin(struct mx_run *r, struct mx_run_field *f) {
     return err;
 }
 
+/* A profile is read once, here; it belongs to the kernel, which is closed last. Of a run that is done, or is
+ * only planned, no values are needed. */
+static int take_profile(struct mx_run *r, struct mx_run_field *f, bool values) {
+    struct mx_profile *q = &r->system->profile[f->index];
+    int err = 0;
+    mx_profile_lay(&r->o.problem, f->dtype, f->alike, q);
+    if (values && !r->resumed) err = mx_field_begin_in_place(f, &r->why);
+    if (values && err == 0 && !r->o.dry_run) err = mx_field_read_profile(f, &r->o.problem, &r->why, q);
+    return err;
+}
+
 static void tell(struct mx_run *r, const struct mx_run_field *f) {
     struct mx_report_file *file = &r->report.file[r->report.n_files++];
     struct mx_device_facts facts = {.size = sizeof facts};
     *file = (struct mx_report_file){
         .field = f->name, .path = f->path, .inside = f->inside, .in_place = f->in_place};
+    if (r->system->profile[f->index].alike != 0) mx_alike_text(f->alike, file->alike);
     if (r->file[f->index] == NULL) return;
     mx_device_facts(r->file[f->index], &facts);
     file->page_cache = !facts.bypasses_page_cache;
@@ -41,7 +54,13 @@ static void tell(struct mx_run *r, const struct mx_run_field *f) {
 
 /* Of a new run: in place where that is possible. */
 static int choose(struct mx_run *r, struct mx_run_field *f) {
+    if (!r->o.field_copy && mx_field_is_profile(f, r->system)) return take_profile(r, f, true);
     if (r->backend->anonymous || r->o.field_copy) return 0;
+    if (f->alike != 0) {
+        mx_run_remark(r, "%.300s is copied into the store as a whole field: it is alike along %s", f->path,
+                      (f->alike & MX_ALIKE_X) == f->alike ? "x alone" : "axes, but not in the frame");
+        return 0;
+    }
     if (mx_run_ranks_of(r) > 1 && mx_sides_periodic(&r->sides, MX_DIM_Z)) {
         if (mx_run_leads(r))
             mx_run_remark(
@@ -65,7 +84,10 @@ int mx_run_take_field_files(struct mx_run *r) {
         struct mx_run_field *f = &r->fields.field[i];
         if (f->array != MX_FIELD_OF_C || f->path[0] == 0) continue;
         if (!r->resumed) err = choose(r, f);
-        if (r->resumed && f->in_place && needed) err = begin(r, f);
+        if (r->resumed && f->in_place && f->alike != 0)
+            err = take_profile(r, f, needed);
+        else if (r->resumed && f->in_place && needed)
+            err = begin(r, f);
         if (err == 0) tell(r, f);
     }
     return err;

@@ -8,6 +8,7 @@
 #include "machine/machine.h"
 #include "machine/minmax.h"
 #include "machine/size.h"
+#include "system/profile.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -137,10 +138,11 @@ static int open_accel(struct mx_run *r) {
     const struct mx_accel_facts *f = mx_accel_facts(r->accel);
     struct mx_report_accel *p = &r->report.accel;
     if (!f->here) { /* points and norms have some of its memory */
-        const uint64_t extra = mx_parts_accel_bytes(r) + mx_accel_series_bytes(&r->rest);
+        const uint64_t extra =
+            mx_parts_accel_bytes(r) + mx_accel_series_bytes(&r->rest) + mx_profile_bytes(&r->rest);
         if (extra >= f->memory_bytes)
             return mx_fail(&r->why, -ENOMEM,
-                           "sources, probes, norms and parameters over time need %.1f MiB of the "
+                           "sources, probes, norms, parameters over time and profiles need %.1f MiB of the "
                            "accelerator's memory, which has %.1f MiB: "
                            "leave some of them out, or --accel %.40s",
                            (double)extra / 1048576, (double)f->memory_bytes / 1048576, r->o.accel);

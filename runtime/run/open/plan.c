@@ -4,6 +4,7 @@
 
 #include "machine/machine.h"
 #include "machine/minmax.h"
+#include "system/profile.h"
 
 #include <math.h>
 #include <string.h>
@@ -44,6 +45,7 @@ static uint64_t integrity_bytes(const struct mx_run *r) {
     for (int32_t i = 0; i < mx_fixed_count(p); i++) {
         const struct mx_fixed_layout *f = &r->tuned.layout.fixed[i]; /* of the last plan, if there was one */
         const uint64_t beyond = mx_is_cut(p) ? 2 * planes : 0;
+        if (mx_is_profile(p, i)) continue;
         const uint64_t plane =
             f->plane_pitch_bytes > 0 && !f->user_file
                 ? (uint64_t)f->plane_pitch_bytes
@@ -258,9 +260,9 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
 
 /* ------------------------------------------------------------------ the plan */
 
-/* DRAM besides Blocks. */
+/* DRAM besides Blocks: parameters over time, and profiles. */
 static uint64_t series_bytes(const struct mx_run *r) {
-    uint64_t bytes = 0;
+    uint64_t bytes = mx_profile_bytes(&r->o.problem);
     for (int32_t i = 0; r->system != NULL && i < r->system->n_series; i++)
         bytes += (uint64_t)r->system->series[i].n * sizeof(double);
     return bytes;

@@ -82,7 +82,7 @@ static int check_ability(struct mx_run *r) {
     const struct mx_note *n = &r->note;
     if (mx_run_ranks_of(r) == 1) return 0;
     for (int32_t i = 0; i < n->fields.n && mx_sides_periodic(&n->sides, MX_DIM_Z); i++)
-        if (n->fields.field[i].in_place)
+        if (n->fields.field[i].in_place && n->fields.field[i].alike == 0)
             return mx_fail(&r->why, -ENOTSUP,
                            "the run in %.300s reads its field %s in place, which ranks around a periodic z "
                            "cannot do: resume it by itself",

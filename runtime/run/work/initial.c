@@ -62,7 +62,7 @@ static int write_fixed(struct mx_run *r) {
     int err = 0;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && err == 0; i++) {
         struct mx_layout layout;
-        if (r->file[i] != NULL) continue;
+        if (r->file[i] != NULL || mx_is_profile(&r->o.problem, i)) continue;
         mx_layout_of_fixed(&r->report.layout, i, &layout);
         struct mx_fields_fill fill = mx_run_fill(r, MX_FIELD_OF_C, i, &layout);
         const int64_t pitch = layout.plane_pitch_bytes;

@@ -59,7 +59,8 @@ int mx_run_begin_note(struct mx_run *r) {
     if (numbered < 0) return numbered;
     if (r->system != NULL) {
         n->system = *r->system;
-        n->system.n_series = 0; /* they end with the kernel */
+        n->system.n_series = 0; /* they end with the kernel, and so do values of profiles */
+        for (int32_t i = 0; i < n->system.n_fixed; i++) n->system.profile[i].memory = NULL;
         n->problem.system = &n->system;
         note_series(r);
         n->fields = r->fields;

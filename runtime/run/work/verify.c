@@ -117,6 +117,7 @@ static int open_whole(struct mx_run *r, struct whole *w) {
     for (int32_t i = 0; i < mx_fixed_count(&r->whole) && err == 0; i++) {
         char name[16];
         struct mx_layout layout;
+        if (mx_is_profile(&r->whole, i)) continue;
         err = mx_buffer_create(w->device, mx_note_fixed(i, name), (uint64_t)w->layout.fixed[i].bytes, &r->why,
                                &w->fixed[i]);
         if (err < 0) break;

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "files/profile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------ extents */
+
+static bool fits(const int64_t shape[3], const int64_t extent[3], uint8_t *alike) {
+    *alike = 0;
+    for (int i = 0; i < 3; i++) {
+        if (shape[i] != 1 && shape[i] == extent[i]) continue;
+        if (shape[i] != 1) return false;
+        *alike |= (uint8_t)(1 << (MX_DIM_Z - i));
+    }
+    return *alike != 0;
+}
+
+bool mx_field_is_alike(const int64_t shape[3], const struct mx_problem *p, bool *frame, uint8_t *alike) {
+    const int64_t h2 = 2 * (int64_t)p->h, bare[3] = {p->nz, p->ny, p->nx},
+                  framed[3] = {p->nz + h2, p->ny + h2, p->nx + h2};
+    uint8_t axes;
+    if (memcmp(shape, bare, sizeof bare) == 0 || memcmp(shape, framed, sizeof framed) == 0) return false;
+    const bool has = fits(shape, framed, &axes);
+    if (!has && !fits(shape, bare, &axes)) return false;
+    return *frame = has, *alike = axes, true;
+}
+
+bool mx_field_is_profile(const struct mx_run_field *f, const struct mx_system *s) {
+    const bool frame_differs = !f->frame && f->made.kind == MX_FRAME_VALUE && s->hc > 0;
+    return f->array == MX_FIELD_OF_C && (f->alike & (MX_ALIKE_Y | MX_ALIKE_Z)) != 0 && !frame_differs;
+}
+
+/* ------------------------------------------------------------------ values */
+
+void mx_field_spread(uint8_t alike, int64_t e, int64_t cells, int64_t rows, int64_t pitch, char *plane) {
+    const int64_t given = (alike & MX_ALIKE_Y) != 0 ? 1 : rows;
+    for (int64_t y = 0; y < given && (alike & MX_ALIKE_X) != 0; y++)
+        for (int64_t x = 1; x < cells; x++) memcpy(plane + y * pitch + x * e, plane + y * pitch, (size_t)e);
+    for (int64_t y = given; y < rows; y++) memcpy(plane + y * pitch, plane, (size_t)(cells * e));
+}
+
+/* A file while it is read. */
+struct reading {
+    const struct mx_run_field *field;
+    const struct mx_problem *p;
+    const struct mx_profile *profile;
+    struct mx_frame frame; /* that is made, where the file has none */
+    char *plane;           /* one of the file */
+    int64_t at;            /* which; -1 = none yet */
+    struct mx_layout layout;
+};
+
+/* Cell i of a dimension, frame counted, in the file. */
+static int64_t place(const struct reading *r, int dim, int64_t i) {
+    const int64_t source = mx_profile_source(r->p, dim, i);
+    if ((r->profile->alike >> dim & 1) != 0) return 0;
+    return r->field->frame ? source : mx_frame_source(&r->frame, mx_extent_of(r->p, dim), r->p->h, source);
+}
+
+static void make_row(const struct reading *r, const char *file_row, char *row) {
+    const struct mx_problem *p = r->p;
+    const int64_t e = mx_dtype_bytes(r->field->dtype), all = p->nx + 2 * p->h;
+    if ((r->profile->alike & MX_ALIKE_X) != 0) {
+        memcpy(row, file_row, (size_t)e);
+        mx_field_spread(MX_ALIKE_X, e, all, 1, 0, row);
+    } else if (r->field->frame) {
+        memcpy(row, file_row, (size_t)(all * e));
+    } else {
+        mx_frame_row(&r->frame, p->nx, p->h, r->field->dtype, file_row, row);
+    }
+    for (int64_t x = 0; x < all; x = x + 1 == p->h ? p->nx + p->h : x + 1) {
+        const int64_t from = mx_profile_source(p, MX_DIM_X, x);
+        if (from != x) memcpy(row + x * e, row + from * e, (size_t)e);
+    }
+}
+
+static int make_plane(struct reading *r, int64_t z, char *plane, mx_why *why) {
+    const struct mx_profile_range rows = mx_profile_rows(r->p, r->profile->alike);
+    const int64_t pitch = r->profile->bytes /
+                          (mx_profile_planes(r->p, r->profile->alike).end * (rows.end - rows.first)),
+                  from = place(r, MX_DIM_Z, z);
+    if (from != r->at) {
+        const int err = mx_npy_read(&r->field->npy, from, 1, r->plane, &r->layout, why);
+        if (err < 0) return err;
+        r->at = from;
+    }
+    for (int64_t y = rows.first; y < rows.end; y++, plane += pitch)
+        make_row(r, r->plane + place(r, MX_DIM_Y, y) * r->layout.row_pitch_bytes, plane);
+    return 0;
+}
+
+int mx_field_read_profile(const struct mx_run_field *f, const struct mx_problem *whole, mx_why *why,
+                          struct mx_profile *out) {
+    const int64_t *shape = f->npy.shape, row = shape[2] * mx_dtype_bytes(f->dtype);
+    struct mx_profile q;
+    mx_profile_lay(whole, f->dtype, f->alike, &q);
+    struct reading r = {.field = f,
+                        .p = whole,
+                        .profile = &q,
+                        .frame = f->made,
+                        .at = -1,
+                        .layout = {.row_pitch_bytes = row, .plane_pitch_bytes = shape[1] * row}};
+    if (f->made.kind == MX_FRAME_INCLUDED || f->made.kind == MX_FRAME_VALUE)
+        r.frame.kind = MX_FRAME_EDGE; /* one that nobody reads */
+    r.plane = malloc((size_t)r.layout.plane_pitch_bytes);
+    q.memory = aligned_alloc(64, (size_t)q.bytes);
+    int err = r.plane != NULL && q.memory != NULL
+                  ? 0
+                  : mx_fail(why, -ENOMEM, "no memory for the %lld bytes of the read-only field %s",
+                            (long long)q.bytes, f->name);
+    const int64_t planes = mx_profile_planes(whole, f->alike).end;
+    for (int64_t z = 0; z < planes && err == 0; z++)
+        err = make_plane(&r, z, q.memory + z * (q.bytes / planes), why);
+    free(r.plane);
+    if (err < 0)
+        free(q.memory);
+    else
+        *out = q;
+    return err;
+}
