@@ -14,6 +14,7 @@ import numpy as np
 from . import expressions as ex
 from . import lookup
 from .errors import KernelError
+from .profiles import written_out
 from .series import AtStep
 from .symbolic import SymbolicPart
 from .translate import RESERVED, Cell
@@ -135,13 +136,13 @@ class Code:
     def run(self, steps: int, params: Mapping[str, float], arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         k, h = self.kernel, self.radius
         a = {n: np.array(arrays[n], dtype=self.dtypes[n]) for n in k.state}
-        c = {n: np.asarray(arrays[n]).astype(self.dtypes[n], copy=False) for n in k.fixed}
         b = ({n: np.array(arrays[n], dtype=self.dtypes[n]) for n in k.partner} if k.partner else
              {n: np.array(arrays[n] if k.has_field(f"{n}_old") else arrays.get(f"{n}_old", arrays[n]), dtype=self.dtypes[n]) for n in k.state})
         shape = next(iter(a.values())).shape
         inner = tuple(slice(h, n - h) for n in shape)
         size = [n - 2 * h for n in shape]
         self.check(tuple(size))  # type: ignore[arg-type]
+        c = {n: written_out(np.asarray(arrays[n]).astype(self.dtypes[n], copy=False), size, h) for n in k.fixed}
 
         def level(cell: Cell, read: dict, write: dict, names: list[str], t: int) -> None:
             def at(field, dx, dy, dz):

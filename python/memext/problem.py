@@ -15,6 +15,7 @@ from .celltypes import type_name
 from .code import cache_folder
 from .errors import MemextError
 from .kernel import Kernel
+from .profiles import Profile, three_extents, whole_shape
 from .words import absolute
 from .sources import Source, as_values, file_option, framed_shape
 from .series import Series, take
@@ -70,7 +71,8 @@ class Problem:
             given["u"] = given.pop("init", "random")
         fields: dict[str, Any] = {}
         for name in self.names:
-            fields[name] = as_values(given.pop(name), name, 1)
+            value = given.pop(name)
+            fields[name] = as_values(three_extents(value) if k is not None and name in k.fixed else value, name, 1)
         self.extra = {name: absolute(name.replace("_", "-"), value, self._directory) for name, value in given.items()}
         if k is not None:
             state = type_name(self._dtype.get(k.state[0], "f8") if isinstance(self._dtype, Mapping) else self._dtype)
@@ -102,11 +104,13 @@ class Problem:
                 raise MemextError(f"shape={self._shape!r}: three whole numbers (nz, ny, nx) are needed: {error}", errno.EINVAL) from None
             if len(found) != 3:
                 raise MemextError(f"shape={self._shape!r} has {len(found)} of the three whole numbers (nz, ny, nx)", errno.EINVAL)
-        order = [n for n in self.names if n in self.state] + [n for n in self.names if n not in self.state]
+        order = sorted(self.names, key=lambda n: 0 if n in self.state else 1 + (isinstance(fields[n], Array) and 1 in fields[n].shape))
         self.bare = set()
         for name in order:
             shape = framed_shape(fields[name], h, self.frame)
             if shape is None:
+                continue
+            if name in self.fixed and found is not None and self._is_profile(name, fields, found):
                 continue
             interior = tuple(n - 2 * h for n in shape)
             bare = name in self.fixed and self.fixed_radius == 0 and self.frame == "included"
@@ -116,12 +120,21 @@ class Problem:
                 self.bare.add(name)
             elif interior != found:
                 raise MemextError(f"{name} has the shape {tuple(fields[name].shape)}; {who} says {found} interior cells, which is "
-                                  f"{tuple(n + 2 * h for n in found)} with the frame of {h}", errno.EINVAL)
+                                  f"{tuple(n + 2 * h for n in found)} with the frame of {h}"
+                                  + ("; an extent may be 1 where the field is alike along that axis" if name in self.fixed else ""), errno.EINVAL)
         if found is None:
             raise MemextError("no grid: give shape=(nz, ny, nx), the interior cells, or an array", errno.EINVAL)
         if min(found) < 1:
             raise MemextError(f"{who} leaves {found} interior cells within a frame of {h}: every extent must be at least 1", errno.EINVAL)
         return found  # type: ignore[return-value]
+
+    def _is_profile(self, name: str, fields: dict[str, Any], interior: tuple) -> bool:
+        """An array with extents of 1 becomes a profile."""
+        value, bare = fields[name], self.fixed_radius == 0
+        whole = whole_shape(value.shape, interior, self.radius, self.frame, bare) if isinstance(value, Array) else None
+        if whole is not None:
+            fields[name] = Profile(value, whole, np.dtype("<" + self.fixed[name]), self.radius, self.frame, self.frame == "included" and whole == interior)
+        return whole is not None
 
     def options(self, again: bool = False) -> tuple[list[str], Source | None]:
         """again: of a run that goes on from what it has left itself."""
@@ -137,6 +150,11 @@ class Problem:
                 file_words.append(f"init={library_name}={value}" if self.kernel is not None else f"init={value}")
                 continue
             option = None
+            if isinstance(value, Profile):
+                held = value.file(cache_folder())
+                if held is not None:
+                    file_words.append(f"field={name}={held}")
+                    continue
             npy = self._npy(name, value, framed, types[name])
             if npy is not None:
                 file_words.append(f"input={library_name}={npy}" if self.kernel is not None else f"input={npy}")

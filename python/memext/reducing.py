@@ -13,6 +13,7 @@ from .arrays import RawArray
 from .errors import KernelError
 from .kernel import Reduced, Reduction
 from .lookup import misfits
+from .profiles import Profile
 from .series import AtStep
 from .sources import Source
 from .values import Values
@@ -66,7 +67,7 @@ def reduce_store(run: Any, reduction: Reduction, arrays: Mapping[str, Any], floo
         source = Source({name: value}, {name: np.dtype("<" + {**run._problem.state, **run._problem.fixed}[name])}, run.framed_shape, h, run.frame)
         if not isinstance(value, Values) and tuple(value.shape) == run.framed_shape:
             source.frame = "included"
-        elif name in run._problem.bare:
+        elif name in run._problem.bare or (isinstance(value, Profile) and value.bare):
             if cell.reach({name}) > 0:
                 raise KernelError(f"{reduction.name} reads neighbours of {name}, whose array has no frame: give it one of {h} cells")
             source.bare = {name}

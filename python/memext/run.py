@@ -25,6 +25,7 @@ from .looking import run_html
 from .options import documented
 from .places import OwnPlace
 from .problem import Problem
+from .profiles import Profile
 from .progress import Progress
 from .reducing import reduce_store
 from .report import Plan, Report
@@ -156,6 +157,8 @@ class Run:
     def __getitem__(self, name: str) -> Array:
         """A field of the state as it is now, frame included."""
         field = self._problem.fields.get(name)
+        if isinstance(field, Profile):
+            field = field.given
         if self._memory is not None and name in self._memory:
             return ObjectArray(self._memory[name], name)
         if self.backend in ANONYMOUS and self._memory is None:

@@ -139,7 +139,7 @@ class Source:
             plane = framed_plane(value, z, self.shape, self.h, 0)
         else:
             plane = framed_plane(value, z, self.shape, self.h, self.frame)
-        cells = _converted(plane, dtype, name)
+        cells = converted(plane, dtype, name)
         try:
             return np.broadcast_to(cells, self.shape[1:])
         except ValueError:
@@ -151,7 +151,7 @@ class Source:
             value.release()
 
 
-def _converted(plane: Any, dtype: np.dtype, name: str) -> np.ndarray:
+def converted(plane: Any, dtype: np.dtype, name: str) -> np.ndarray:
     """Whole numbers are checked, so that nothing wraps round unseen."""
     plane = np.asarray(plane)
     if plane.dtype.kind not in "biuf":
