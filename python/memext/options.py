@@ -7,6 +7,7 @@ OWN = {
     "steps": "advance(steps)",
     "kernel": "the first argument",
     "param": "params",
+    "edit_param": "run.params[NAME] = VALUE, between steps",
     "field": "the name of the field",
     "input": "the name of the field",
     "init": "the name of the field",

@@ -20,9 +20,10 @@ from .arrays import Array, ObjectArray, Store
 from .errors import KernelError, MemextError
 from .identity import files_of
 from .job import Job
-from .kernel import Reduced, Reduction
+from .kernel import Kernel, Reduced, Reduction
 from .looking import run_html
 from .options import documented
+from .parameters import Parameters
 from .places import OwnPlace
 from .problem import Problem
 from .profiles import Profile
@@ -76,8 +77,9 @@ class Run:
                  stencil: str | None = None, reductions: Iterable[Reduction] = (), **fields_and_options: Any):
         self._wish = types.SimpleNamespace(keep=keep)
         self.kernel, self.frame, self.resume = kernel, frame, resume
-        self.params, self.reductions = dict(params or {}), tuple(reductions)
+        self.reductions = tuple(reductions)
         self.step = 0
+        self._at = 0  # the step that this process of the program has come to, up to which nothing is computed again
         self.remarks: list[str] = []
         self.reports: list[Report] = []
         self._means: dict[Reduction, float] = {}
@@ -95,13 +97,24 @@ class Run:
         for reduction in self.reductions:
             if not isinstance(reduction, Reduction):
                 raise KernelError(f"{reduction!r} is no reduction: decorate the function with memext.reduce")
-        self._problem = Problem(kernel, stencil, self.params, self.reductions, dtype, shape, frame, self._directory, fields_and_options)
+        self._problem = Problem(kernel, stencil, dict(params or {}), self.reductions, dtype, shape, frame, self._directory, fields_and_options)
         self.shape, self.radius, self.code = self._problem.shape, self._problem.radius, self._problem.code
         self.backend = self._problem.extra.get("backend")
+        self.params = Parameters(kernel.params if isinstance(kernel, Kernel) else {}, self._problem.params, self._edits_are)
         if self.backend in ANONYMOUS and device is not None:
             raise MemextError(f"the Buffers of backend {self.backend} lie in memory: leave device out", errno.EINVAL)
 
     _own: OwnPlace | None = None
+
+    def _edits_are(self) -> str:
+        """What a parameter that is set now means."""
+        if self._over:
+            raise MemextError("the run has ended: make a new one", errno.EINVAL)
+        if self._at == 0:
+            return "begin"
+        if self.backend in ANONYMOUS:
+            raise MemextError(f"backend {self.backend} keeps nothing between steps: take another backend to change parameters", errno.ENOTSUP)
+        return "past" if self._at < self.step else "now"
 
     @property
     def framed_shape(self) -> tuple[int, int, int]:
@@ -206,6 +219,7 @@ class Run:
             self._check_mark(info)
         else:
             self._compare()
+            self.params.found((info["problem"].get("kernel") or {}).get("params", {}))
         self._mark, self.step = _core.mark(info), info["step"]
         return True
 
@@ -219,7 +233,7 @@ class Run:
             job.close()
 
     def _resuming(self) -> dict[str, Any]:
-        extra = {**self._problem.extra, "device": self._place(), "keep": True, "resume": True, "same": not self._left}
+        extra = {**self._problem.extra, "device": self._place(), "keep": True, "resume": True, "same": not self._left, "edit_param": dict(self.params.edits)}
         for of_the_beginning in "force", "field_copy":
             extra.pop(of_the_beginning, None)
         return extra
@@ -277,6 +291,8 @@ class Run:
                     if self._worked and self.reports[-1].get("met"):
                         self.step = self.reports[-1]["met"]["step"]
             finally:
+                if job.progress.committed_step > first:
+                    self.params.committed()
                 left = self._look() if sink is None and job.progress.committed_step >= 0 else None  # nobody else can change it yet
                 job.close()
                 if left is not None and ours in (None, _core.mark(left)[1]):
@@ -294,7 +310,8 @@ class Run:
 
     def steps(self, steps: int, check: int | None = None, progress: Any = False) -> Iterator[int]:
         """Computes up to step `steps` and yields the step after every `check` of them, and at the end; the state is committed then: run["u"],
-        reduce() and break are those of this step. A run that goes on begins at the next check after what is committed.
+        reduce() and break are those of this step, and params[NAME] = VALUE holds from this step on. A run that goes on begins with the step that is
+        committed, if that is a check, and yields it once more: what the program does there is not in the store yet.
 
         progress: True draws a bar; a function is called as function(step, steps, phase)."""
         try:
@@ -309,10 +326,14 @@ class Run:
         self._worked |= self._going_on()
         bar = Progress(progress, self.step, steps)
         try:
+            if self._at < self.step < steps and self.step % check == 0:
+                self._at = self.step
+                yield self.step
             while self.step < steps or not self.reports:
                 target = min(steps, (self.step // check + 1) * check)
                 self._run_to(target, bar.at)
                 bar.at(self.step, "checked")
+                self._at = min(self.step, steps)
                 yield self.step
                 if self.step >= steps or (self.reports and self.reports[-1].get("met")):
                     break

@@ -121,6 +121,14 @@ const struct mx_option mx_rows_problem[] = {
              "values than the run has steps. --resume compares only the values that were used, so -t may "
              "grow with a longer file.",
      .needs = "kernel resume", .on_resume = MX_RESUME_SAME},
+    {"edit-param", 0, MX_GROUP_KERNEL, RUN, 0, 1, true, .take = mx_ask_words, FIELD(edit_params),
+     .argument = "NAME=VALUE", .summary = "Changes a parameter when the run goes on. Repeat it for others.",
+     .more =
+         "Cells that are computed from the step of the last commit on have this value. The run needs more "
+         "steps than that. If it ends before it commits again, the store is still unchanged: give the option "
+         "once more. --param is compared with the value at the beginning. A parameter over time takes a "
+         "longer file instead.",
+     .needs = "resume"},
     {"field", 0, MX_GROUP_KERNEL, BOTH, FIRST, 1, true, .take = mx_ask_words, FIELD(fields),
      .argument = "NAME=FILE", .summary = "File of a field that the kernel only reads. Repeat it for others.",
      .more = "The file is a .npy file of the kernel's type, or another one of FILES OF ARRAYS. Raw cells are "

@@ -45,6 +45,16 @@ struct mx_note_series {
     uint64_t hash; /* XXH3-64 of these doubles */
 };
 
+/* A parameter that was changed between steps: cells that are computed from step `since` on have `value`,
+ * those since the change before it `before`, the first ones `began`. sum: of its values over the steps before
+ * `since`, added up. taken: this run has changed it. */
+struct mx_note_edit {
+    char name[MX_FIELD_NAME];
+    double began, before, value, sum;
+    int64_t since;
+    bool taken;
+};
+
 struct mx_note {
     struct mx_problem
         problem;         /* of a rank its part: first_plane and all_nz say which; sides are the whole's */
@@ -85,6 +95,8 @@ struct mx_note {
     char kernel[PATH_MAX]; /* the kernel's file */
     int32_t n_series;
     struct mx_note_series series[MX_MAX_SERIES]; /* of `system`, whose param has 0 there */
+    int32_t n_edits;
+    struct mx_note_edit edit[MX_MAX_PARAMS]; /* `system` has what holds for a run that goes on at `time` */
     struct mx_run_fields fields;
     struct mx_sides sides;
     struct mx_snapshots_asked snapshots;
@@ -102,6 +114,13 @@ struct mx_note {
 /* All steps are done, or a criterion has ended the run before. */
 static inline bool mx_note_complete(const struct mx_note *n) {
     return n->time == n->problem.nt || n->met.until[0] != 0;
+}
+
+/* NULL = the parameter was never changed. */
+static inline const struct mx_note_edit *mx_note_edit(const struct mx_note *n, const char *param) {
+    for (int32_t i = 0; i < n->n_edits; i++)
+        if (strcmp(n->edit[i].name, param) == 0) return &n->edit[i];
+    return NULL;
 }
 
 /* What a note has of a parameter that was given over time; NULL = it is one number. */

@@ -22,11 +22,6 @@ static bool truth(struct mx_note_reader *r, const json_t *object, const char *ke
     return json_is_true(value);
 }
 
-static double real(struct mx_note_reader *r, const json_t *value) {
-    if (!json_is_number(value) || !isfinite(json_number_value(value))) r->ok = false;
-    return json_number_value(value);
-}
-
 /* "name:type" words. */
 static int32_t parse_names(struct mx_note_reader *r, const json_t *o, const char *key, int32_t most,
                            struct mx_field_of *out) {
@@ -94,37 +89,6 @@ static void parse_values(struct mx_note_reader *r, const json_t *o, struct mx_ru
     f->npy.data_offset_bytes = f->in_place ? f->identity.offset_bytes : 0;
 }
 
-static void parse_series(struct mx_note_reader *r, const json_t *o, const char *name, struct mx_note *n) {
-    char text[24];
-    if (n->n_series == MX_MAX_SERIES) {
-        r->ok = false;
-        return;
-    }
-    struct mx_note_series *q = &n->series[n->n_series++];
-    const char *path = json_string_value(mx_note_member(r, o, "series"));
-    if (path == NULL || !mx_note_unescape(path, q->path, sizeof q->path)) r->ok = false;
-    snprintf(q->name, sizeof q->name, "%s", name);
-    q->steps = mx_note_whole(r, o, "steps", 0, INT64_MAX);
-    if (strspn(mx_note_word(r, o, "hash", text, sizeof text), "0123456789abcdef") != 16) r->ok = false;
-    q->hash = r->ok ? strtoull(text, NULL, 16) : 0;
-}
-
-static void parse_params(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {
-    struct mx_system *s = &n->system;
-    const char *name;
-    json_t *value;
-    if (!json_is_object(o) || json_object_size(o) > MX_MAX_PARAMS) {
-        r->ok = false;
-        return;
-    }
-    json_object_foreach((json_t *)(uintptr_t)o, name, value) {
-        if (strlen(name) >= MX_FIELD_NAME) r->ok = false;
-        snprintf(s->param_name[s->n_param], MX_FIELD_NAME, "%s", name);
-        if (json_is_object(value)) parse_series(r, value, name, n);
-        s->param[s->n_param++] = json_is_object(value) ? 0 : real(r, value);
-    }
-}
-
 static bool state_types(const struct mx_field_of *f, int32_t n) {
     for (int32_t i = 0; i < n; i++)
         if (f[i].dtype != MX_F64 && f[i].dtype != MX_F32) return false;
@@ -148,7 +112,7 @@ static void parse_system(struct mx_note_reader *r, const json_t *o, struct mx_no
     s->n_field[0] = parse_names(r, o, "a", MX_MAX_FIELDS, s->field[0]);
     s->n_field[1] = parse_names(r, o, "b", MX_MAX_FIELDS, s->field[1]);
     s->n_fixed = parse_names(r, o, "c", MX_MAX_FIXED, s->fixed);
-    parse_params(r, mx_note_member(r, o, "params"), n);
+    mx_note_parse_params(r, mx_note_member(r, o, "params"), n);
     if (s->form < 0 || s->hc > s->h || !state_types(s->field[0], s->n_field[0]) ||
         !state_types(s->field[1], s->n_field[1]))
         r->ok = false;
@@ -176,7 +140,7 @@ static void parse_problem(struct mx_note_reader *r, const json_t *o, bool system
     }
     p->nt = mx_note_whole(r, o, "nt", 0, INT64_MAX / 4);
     if (system) return;
-    for (size_t i = 0; i < 4; i++) p->coef[i] = real(r, json_array_get(coef, i));
+    for (size_t i = 0; i < 4; i++) p->coef[i] = mx_note_real(r, json_array_get(coef, i));
     const struct mx_stencil *s =
         mx_stencil_find(mx_note_word(r, o, "stencil", p->stencil, sizeof p->stencil));
     bool wide = strcmp(mx_note_word(r, o, "dtype", dtype, sizeof dtype), "f64") == 0;
@@ -374,7 +338,7 @@ static void parse_checks(struct mx_note_reader *r, const json_t *o, struct mx_no
     if (!r->ok || json_object_get(o, "met") == NULL) return;
     mx_note_word(r, o, "met", n->met.until, sizeof n->met.until);
     const json_t *value = mx_note_member(r, o, "met_value");
-    n->met.value = json_is_null(value) ? NAN : real(r, value);
+    n->met.value = json_is_null(value) ? NAN : mx_note_real(r, value);
     n->met.step = n->time;
 }
 
@@ -409,7 +373,7 @@ static void parse_seconds(struct mx_note_reader *r, const json_t *o, struct mx_n
     if (json_object_get(o, "time_step") != NULL)
         mx_note_word(r, o, "time_step", n->time_step, sizeof n->time_step);
     n->timed = json_object_get(o, "simulated_s") != NULL;
-    if (n->timed) n->simulated_s = real(r, json_object_get(o, "simulated_s"));
+    if (n->timed) n->simulated_s = mx_note_real(r, json_object_get(o, "simulated_s"));
 }
 
 static void parse_rest(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {
@@ -420,6 +384,7 @@ static void parse_rest(struct mx_note_reader *r, const json_t *o, struct mx_note
     parse_layout(r, mx_note_member(r, o, "layout"), &n->problem, &n->fields, &n->layout);
     if (mx_plan_parse(mx_note_word(r, o, "plan", line, sizeof line), NULL, &n->plan) < 0) r->ok = false;
     n->time = mx_note_whole(r, o, "step", 0, n->problem.nt);
+    mx_note_settle_edits(n);
     n->n_buffers = (int32_t)mx_note_whole(r, o, "buffers", 1, MX_NOTE_MOST_BUFFERS);
     n->buffer = (int32_t)mx_note_whole(r, o, "buffer", 0, n->n_buffers - 1);
     parse_pending(r, o, n);
@@ -436,7 +401,7 @@ static void parse_rest(struct mx_note_reader *r, const json_t *o, struct mx_note
     if (n->integrity_unit != 0 && n->integrity_unit != n->layout.row_pitch_bytes &&
         n->integrity_unit != n->layout.plane_pitch_bytes)
         r->ok = false;
-    n->commit_every = real(r, mx_note_member(r, o, "commit_every_s"));
+    n->commit_every = mx_note_real(r, mx_note_member(r, o, "commit_every_s"));
     if (!(n->commit_every >= 0)) r->ok = false;
     if (json_object_get(o, "dram_bytes") != NULL)
         n->dram_bytes = (uint64_t)mx_note_whole(r, o, "dram_bytes", 1, INT64_MAX);

@@ -69,22 +69,10 @@ static bool any_in_place(const struct mx_note *n) {
     return false;
 }
 
-/* Instead of a number, so that programs that know of numbers alone do not go on with the run. */
-static json_t *print_series(const struct mx_note_series *q) {
-    char path[MX_NOTE_ESCAPED_BYTES], hash[17];
-    json_t *o = json_object();
-    mx_note_escape(q->path, path);
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)q->hash);
-    mx_json_put(o, "series", json_string(path));
-    mx_json_put_whole(o, "steps", q->steps);
-    mx_json_put(o, "hash", json_string(hash));
-    return o;
-}
-
 static json_t *print_system(const struct mx_note *n) {
     const struct mx_system *s = &n->system;
     char path[MX_NOTE_ESCAPED_BYTES], identity[17];
-    json_t *o = json_object(), *params = json_object(), *values = json_object();
+    json_t *o = json_object(), *values = json_object();
     mx_note_escape(n->kernel, path);
     snprintf(identity, sizeof identity, "%016llx", (unsigned long long)s->identity);
     mx_json_put(o, "kernel", json_string(path));
@@ -96,10 +84,7 @@ static json_t *print_system(const struct mx_note *n) {
     mx_json_put(o, "a", print_names(s->field[0], s->n_field[0]));
     mx_json_put(o, "b", print_names(s->field[1], s->n_field[1]));
     mx_json_put(o, "c", print_names(s->fixed, s->n_fixed));
-    for (int32_t i = 0; i < s->n_param; i++) mx_json_put(params, s->param_name[i], json_real(s->param[i]));
-    for (int32_t i = 0; i < n->n_series; i++)
-        mx_json_put(params, n->series[i].name, print_series(&n->series[i]));
-    mx_json_put(o, "params", params);
+    mx_json_put(o, "params", mx_note_print_params(n));
     for (int32_t i = 0; i < n->fields.n; i++)
         mx_json_put(values, n->fields.field[i].name, print_values(&n->fields.field[i], path));
     mx_json_put(o, "values", values);

@@ -4,6 +4,7 @@
 #include "note/note.h"
 #include "observe/json.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,11 @@ const char *mx_note_word(struct mx_note_reader *r, const json_t *o, const char *
     const char *text = json_string_value(mx_note_member(r, o, key));
     if (text == NULL || strlen(text) >= capacity) return r->ok = false, "";
     return strcpy(out, text);
+}
+
+double mx_note_real(struct mx_note_reader *r, const json_t *value) {
+    if (!json_is_number(value) || !isfinite(json_number_value(value))) r->ok = false;
+    return json_number_value(value);
 }
 
 uint64_t mx_note_hash(struct mx_note_reader *r, const json_t *o, const char *key) {

@@ -17,6 +17,7 @@ int64_t mx_note_whole(struct mx_note_reader *reader, const json_t *object, const
                       int64_t high);
 const char *mx_note_word(struct mx_note_reader *reader, const json_t *object, const char *key, char *out,
                          size_t capacity);
+double mx_note_real(struct mx_note_reader *reader, const json_t *value); /* finite */
 /* 16 hexadecimal digits. */
 uint64_t mx_note_hash(struct mx_note_reader *reader, const json_t *object, const char *key);
 void mx_note_put_hash(json_t *object, const char *key, uint64_t hash);

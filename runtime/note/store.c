@@ -275,6 +275,8 @@ static void print_system(const struct mx_note *n, FILE *to) {
             fprintf(to, "%s", q->path);
         else
             fprintf(to, "%.15g", s->param[i]);
+        if (mx_note_edit(n, s->param_name[i]) != NULL)
+            fprintf(to, " (%.15g at the beginning)", mx_note_edit(n, s->param_name[i])->began);
     }
     if (s->n_param > 0) fputc('\n', to);
     for (int32_t i = 0; i < n->fields.n; i++) {

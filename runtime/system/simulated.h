@@ -13,13 +13,16 @@ struct mx_simulated {
     bool known;
     double step_s;                /* seconds of every step; where there is a series, of the first */
     const struct mx_series *each; /* NULL, or the parameter over time that has the seconds of each step */
+    int64_t since;                /* the step since which they are so long, */
+    double since_s;               /* and the seconds before it */
 };
 
 /* Seconds after `steps` steps; NAN = not known. Of a series its values added in their order, the last one for
  * all steps behind its end. */
 static inline double mx_simulated_s(const struct mx_simulated *t, int64_t steps) {
     if (!t->known) return NAN;
-    if (t->each == NULL) return (double)steps * t->step_s;
+    if (t->each == NULL && steps < t->since) return NAN;
+    if (t->each == NULL) return t->since_s + (double)(steps - t->since) * t->step_s;
     double sum = 0;
     const int64_t n = steps < t->each->n ? steps : t->each->n;
     for (int64_t i = 0; i < n; i++) sum += t->each->value[i];

@@ -121,12 +121,16 @@ int mx_run_same_kernel(struct mx_run *r, const char *place) {
     const int err = same_series(r, place);
     if (err < 0) return err;
     for (int32_t i = 0; i < now->n_param; i++)
-        for (int32_t k = 0; k < then->n_param; k++)
+        for (int32_t k = 0; k < then->n_param; k++) {
+            const struct mx_note_edit *e = mx_note_edit(&r->note, then->param_name[k]);
+            const double began =
+                e != NULL && (r->o.same || now->param[i] != then->param[k]) ? e->began : then->param[k];
             if (mx_series_of(now, i) == NULL && strcmp(now->param_name[i], then->param_name[k]) == 0 &&
-                memcmp(&now->param[i], &then->param[k], sizeof then->param[k]) != 0)
+                memcmp(&now->param[i], &began, sizeof began) != 0)
                 return differs(r, place, "--param",
                                "with the parameter %s=%.15g, which is not the %.15g given",
-                               then->param_name[k], then->param[k], now->param[i]);
+                               then->param_name[k], began, now->param[i]);
+        }
     return 0;
 }
 

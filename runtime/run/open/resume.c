@@ -29,6 +29,7 @@ static int take_stored_system(struct mx_run *r, const char *place) {
     r->o.input = r->o.init = r->o.output = NULL;
     int err = mx_take_kernel(&r->o, r->o.same ? NULL : &r->note, &r->why, &r->system);
     if (err == 0) err = mx_run_same_kernel(r, place);
+    if (err == 0) err = mx_run_take_edits(r);
     if (err < 0) return err;
     r->fields = r->note.fields;
     return mx_fields_take_moved(&r->fields, &r->o, &r->why);

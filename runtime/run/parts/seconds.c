@@ -16,7 +16,9 @@ static bool take_parameter(const struct mx_run *r, const char *name, struct mx_s
     const struct mx_system *s = r->system;
     for (int32_t i = 0; s != NULL && i < s->n_param; i++) {
         if (strcmp(s->param_name[i], name) != 0) continue;
+        const struct mx_note_edit *e = mx_note_edit(&r->note, name);
         *out = (struct mx_simulated){.known = true, .step_s = s->param[i], .each = mx_series_of(s, i)};
+        if (e != NULL) out->since = e->since, out->since_s = e->sum;
         return true;
     }
     return false;

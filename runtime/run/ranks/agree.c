@@ -94,6 +94,8 @@ static void take_note(struct mx_run *r, const struct mx_note *newest) {
     n->n_until = newest->n_until;
     memcpy(n->until, newest->until, sizeof n->until);
     n->met = newest->met;
+    n->n_edits = newest->n_edits;
+    memcpy(n->edit, newest->edit, sizeof n->edit);
     n->history = newest->history;
     if (n->time < newest->time && !same_but_planes(&n->plan, &newest->plan)) {
         n->plan = newest->plan;

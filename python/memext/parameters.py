@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The parameters of a run as they are now, which a program may change between steps."""
+from __future__ import annotations
+
+import errno
+import math
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from typing import Any
+
+from .errors import MemextError
+from .series import Series
+
+
+class Parameters(MutableMapping[str, Any]):
+    """run.params["dt"] = 0.05: cells that are computed from the step that the run is at on have this value. Before the first step it is a value that the
+    run begins with."""
+
+    def __init__(self, defaults: Mapping[str, float], given: dict[str, Any], when: Callable[[], str]):
+        """given: what the program gave, which the store is compared with. when: "begin", "past" (the store has gone on from there) or "now"."""
+        self._defaults, self._given, self._when = dict(defaults), given, when
+        self._found: dict[str, float] = {}  # what the store has
+        self.edits: dict[str, float] = {}  # not committed yet
+
+    def now(self) -> dict[str, Any]:
+        """Numbers, and those over time as series."""
+        return {**self._defaults, **self._given, **self._found, **self.edits}
+
+    def found(self, stored: Mapping[str, Any]) -> None:
+        """Of a store that the run goes on with."""
+        self._found = {n: v for n, v in stored.items() if isinstance(v, float) and n in self._defaults and not isinstance(self._given.get(n), Series)}
+
+    def committed(self) -> None:
+        self._found.update(self.edits)
+        self.edits.clear()
+
+    def __getitem__(self, name: str) -> Any:
+        value = self.now()[name]
+        return value.values if isinstance(value, Series) else value
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if name not in self._defaults:
+            raise MemextError(f"{name} is no parameter of the kernel: it has {', '.join(self._defaults) or 'none'}", errno.EINVAL)
+        if isinstance(self._given.get(name), Series):
+            raise MemextError(f"the parameter {name} has a value for each step: give others with params when the run is made", errno.EINVAL)
+        if not math.isfinite(number):
+            raise MemextError(f"params[{name!r}] = {value!r}: a finite number is needed", errno.EINVAL)
+        when = self._when()
+        if when == "begin":
+            self._given[name] = number
+        elif when == "now":
+            self.edits[name] = number
+
+    def __delitem__(self, name: str) -> None:
+        raise MemextError(f"the parameter {name} cannot be taken away: give it another value", errno.EINVAL)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.now())
+
+    def __len__(self) -> int:
+        return len(self.now())
+
+    def __repr__(self) -> str:
+        return repr(dict(self))

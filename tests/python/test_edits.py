@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Parameters that are changed between steps: the bits are those of the same values given over time, however often the program is ended and started again."""
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+from package import cache, environment, mx  # noqa: F401 (fixtures)
+from test_accel import works
+
+GRID = ["-n", 30, 20, 22, "--init", "random", "--dram", "64MiB"]
+HEAD = '#define MX_NAME "edited"\n#define MX_RADIUS 1\n#define MX_PARAMS(P) P(dt, 0.1) P(c, 0.25)\n'
+NEAR = "double s = AT(u,1,0,0) + AT(u,-1,0,0) + AT(u,0,1,0) + AT(u,0,-1,0) + AT(u,0,0,1) + AT(u,0,0,-1) - 6 * AT(u,0,0,0);\n"
+KERNELS = {
+    "jacobi": HEAD + "#define MX_STATE(F) F(u, double)\n#include <memext/cell.h>\nMX_CELL\n" + NEAR + "SET(u, AT(u,0,0,0) + PARAM(dt) * s + PARAM(c) * T);\nMX_END\n",
+    "leapfrog": HEAD + "#define MX_FORM MX_LEAPFROG\n#define MX_STATE(F) F(u, double)\n#include <memext/cell.h>\nMX_CELL\n" + NEAR + "SET(u, PARAM(dt) * s - 0.5 * OLD(u) + PARAM(c));\nMX_END\n",
+    "staggered": HEAD + "#define MX_FORM MX_STAGGERED\n#define MX_STATE(F) F(e, double)\n#define MX_PARTNER(F) F(u, float)\n#include <memext/cell.h>\n"
+    "MX_CELL_B\nSET(u, OLD(u) - (float)(PARAM(dt) * (AT(e,1,0,0) - AT(e,0,0,0))));\nMX_END\nMX_CELL_A\nSET(e, OLD(e) - PARAM(dt) * (AT(u,0,0,0) - AT(u,-1,0,0)) + PARAM(c));\nMX_END\n",
+}  # fmt: skip
+CHANGES = [(5, {"dt": 0.05}), (9, {"dt": 0.02, "c": 0.125}), (10, {"c": 0.5}), (12, {"dt": 0.07})]
+END = 15
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("edits")
+    os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
+    for name, text in KERNELS.items():
+        (folder / f"{name}.c").write_text(text)
+    for name, value in (("dt", 0.1), ("c", 0.25)):
+        values = []
+        for step in range(END):
+            value = dict(CHANGES).get(step, {}).get(name, value)
+            values.append(value)
+        np.save(folder / f"{name}.npy", values)
+    return folder
+
+
+def wanted(memext, kernels, name):
+    given = ["--param", f"dt={kernels}/dt.npy", "--param", f"c={kernels}/c.npy"]
+    return memext.run("--kernel", kernels / f"{name}.c", *GRID, *given, "-t", END, "--backend", "dram", "--algorithm", "direct")
+
+
+def words_of(changes):
+    return [w for name, value in changes.items() for w in ("--edit-param", f"{name}={value}")]
+
+
+PLANS = ["stream by=20 bt=4", "stream by=10 bt=2", "redundant by=9 bz=7 bt=2"]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("more", [[], ["--ranks", 2], ["--accel", "host"], ["--accel", "opencl"], ["--backend", "mmap"], ["--integrity"]], ids=lambda m: m[-1] if m else "plain")
+def test_command(memext, quick_place, kernels, name, more):
+    """The same checksum and the same seconds as parameters over time have; info tells what a parameter was and is; no byte more is moved than predicted."""
+    if "--accel" in more and not works(memext, more[1])["works"]:
+        pytest.skip(works(memext, more[1])["why"])
+    if "opencl" in more and name != "jacobi":
+        pytest.skip("each value is compiled, which takes seconds")
+    want = wanted(memext, kernels, name)
+    plain = [w for w in more if w != "--integrity"]
+    steps = [s for s, _ in CHANGES] + [END]
+    memext.run("--kernel", kernels / f"{name}.c", *GRID, *more, "-t", steps[0], "-d", quick_place, "--plan", "stream by=10 bt=2", "--keep")
+    for (_, changes), upto in zip(CHANGES, steps[1:]):
+        done = memext.run("--resume", "-d", quick_place, "-t", upto, *words_of(changes), *plain, "--plan", PLANS[upto % len(PLANS)], "--keep")
+        if "mmap" not in more:
+            assert (done["read_bytes"], done["write_bytes"]) == (done["predicted_read_bytes"], done["predicted_write_bytes"])
+    assert done["checksum"] == want["checksum"] and np.isclose(done["simulated_s"], want["simulated_s"], rtol=1e-14, atol=0)
+    if "--ranks" not in more:
+        assert "dt=0.07 (0.1 at the beginning)" in memext("info", quick_place).stdout
+    memext.run("--resume", "-d", quick_place, "-t", END + 1, "--param", "dt=0.1", "--keep")
+    other = memext("run", "--resume", "-d", quick_place, "-t", END + 2, "--param", "dt=0.3", check=False)
+    assert other.returncode == 2 and "dt=0.1, which is not the 0.3" in other.stderr
+
+
+@pytest.mark.parametrize(("words", "says"), [(["-t", 5, "--edit-param", "dt=0.3"], "more steps with -t"), (["--edit-param", "dx=0.3"], "it has dt, c"), (["--edit-param", "dt=x"], "finite number"),
+    (["--edit-param", "dt"], "NAME=VALUE"), (["--edit-param", "dt=1", "--edit-param", "dt=2"], "twice"), (["--edit-param", "dt=inf"], "finite number")])  # fmt: skip
+def test_refusals(memext, quick_place, kernels, words, says):
+    memext.run("--kernel", kernels / "jacobi.c", *GRID, "-t", 5, "-d", quick_place, "--keep")
+    before = {p: p.read_bytes() for p in quick_place.iterdir()}
+    refused = memext("run", "--resume", "-d", quick_place, *(["-t", 9] if "-t" not in words else []), *words, check=False)
+    assert refused.returncode == 2 and says in refused.stderr
+    assert {p: p.read_bytes() for p in quick_place.iterdir()} == before
+
+
+def test_what_cannot_be(memext, quick_place, kernels):
+    """--verify of a run that was changed; a change of a parameter over time; of a run that begins."""
+    memext.run("--kernel", kernels / "jacobi.c", *GRID, "-t", 5, "-d", quick_place, "--keep")
+    refused = memext("run", "--resume", "-d", quick_place, "-t", 9, "--edit-param", "dt=0.2", "--verify", check=False)
+    assert refused.returncode == 2 and "--verify" in refused.stderr
+    memext.run("--kernel", kernels / "jacobi.c", *GRID, "-t", 5, "-d", quick_place, "--keep", "--force", "--param", f"dt={kernels}/dt.npy")
+    refused = memext("run", "--resume", "-d", quick_place, "-t", 9, "--edit-param", "dt=0.2", check=False)
+    assert refused.returncode == 2 and "--param dt=FILE.npy" in refused.stderr
+    refused = memext("run", "--kernel", kernels / "jacobi.c", *GRID, "-t", 5, "-d", quick_place, "--force", "--edit-param", "dt=0.2", check=False)
+    assert refused.returncode == 2 and "needs --resume" in refused.stderr
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_before_the_first_commit(memext, quick_place, kernels, ranks):
+    """A run that ends by an error before it commits leaves the state without the change: what goes on without it gives the unchanged bits, and with it the changed ones."""
+    base = ["--kernel", kernels / "jacobi.c", *GRID, "-t", 5, "-d", quick_place, "--keep", "--plan", "stream by=20 bt=2", *(["--ranks", ranks] if ranks > 1 else [])]
+    memext.run(*base)
+    kept = quick_place.parent / f"{quick_place.name}-kept"
+    shutil.copytree(quick_place, kept)
+    sums = {}
+    for name, words in (("plain", []), ("changed", ["--edit-param", "dt=0.05"])):
+        sums[name] = memext.run("--resume", "-d", quick_place, "-t", 12, *words)["checksum"]
+        shutil.rmtree(quick_place)
+        shutil.copytree(kept, quick_place)
+    assert sums["plain"] != sums["changed"]
+    for name, words in (("plain", []), ("changed", ["--edit-param", "dt=0.05"])):
+        failed = memext("run", "--resume", "-d", quick_place, "-t", 12, "--edit-param", "dt=0.05", "--backend", "fault:aio", "--fault", "seed=1,eio=1", check=False)
+        assert failed.returncode == 3, failed.stderr
+        assert memext.run("--resume", "-d", quick_place, "-t", 12, *words, "--backend", "aio")["checksum"] == sums[name]
+        shutil.rmtree(quick_place)
+        shutil.copytree(kept, quick_place)
+    shutil.rmtree(kept)
+
+
+PROGRAM = """import sys
+import numpy as np, memext as mx
+
+@mx.kernel(params={"dt": 0.1, "c": 0.0})
+def heat(u, dt, c):
+    around = u[-1, 0, 0] + u[1, 0, 0] + u[0, -1, 0] + u[0, 1, 0] + u[0, 0, -1] + u[0, 0, 1]
+    return u + dt * (around - 6 * u) + c
+
+@mx.reduce(op="max")
+def largest(u, dt):
+    return abs(u) + dt
+
+place, mode = sys.argv[1:3]
+u = np.random.default_rng(1).random((40, 60, 60))
+words = {"commit_every": 0, "plan": "stream by=58 bt=2"}
+with mx.Run(heat, u=u, device=place, dram="64MiB", keep=True, params={"dt": 0.12}, **words) as run:
+    run.params["c"] = 0.01
+    run.advance(7)
+    run.params["c"] = 0.02
+    for step in run.steps(60, check=6):
+        run.params["dt"] = 0.1 / (1 + step % 5) / run.reduce(largest).total
+        if step == 30:
+            run.params["c"] = 1 / step
+    print(run.step, run.time, dict(run.params), hash(run["u"][...].tobytes()) if mode == "hash" else "", flush=True)
+    np.save(place + "/result.npy", run["u"][...])
+    np.save(place + "/params.npy", [run.time, run.params["dt"], run.params["c"]])
+"""
+
+
+def plain(place):
+    """The same program in numpy."""
+    u = np.random.default_rng(1).random((40, 60, 60))
+    dt, c, now = 0.12, 0.01, 0.0
+    inside = (slice(1, -1),) * 3
+    for step in range(60):
+        if step == 7:
+            c = 0.02
+        if step > 7 and step % 6 == 0:
+            dt = 0.1 / (1 + step % 5) / (np.abs(u[inside]) + dt).max()
+            if step == 30:
+                c = 1 / step
+        new = u.copy()
+        around = u[1:-1, 1:-1, :-2] + u[1:-1, 1:-1, 2:] + u[1:-1, :-2, 1:-1] + u[1:-1, 2:, 1:-1] + u[:-2, 1:-1, 1:-1] + u[2:, 1:-1, 1:-1]
+        new[inside] = u[inside] + dt * (around - 6 * u[inside]) + c
+        u, now = new, now + dt
+    return u, now
+
+
+KILLS = 200 if os.environ.get("MEMEXT_TEST_LONG") else 8
+
+
+def test_program_that_is_killed(environment, mx, quick_place, tmp_path):  # noqa: F811
+    """A program with a change at every check, killed at any moment and started again each time, ends with the bits of numpy."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    want, seconds = plain(quick_place)
+    rng, ended = random.Random(3), 0
+    words = [str(environment), str(tmp_path / "program.py"), str(quick_place), "-"]
+    begin = time.monotonic()
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    whole = time.monotonic() - begin
+    assert done.returncode == 0, done.stderr
+    assert np.array_equal(np.load(quick_place / "result.npy"), want), done.stdout
+    assert np.isclose(np.load(quick_place / "params.npy")[0], seconds, rtol=1e-13, atol=0)
+    for _ in range(KILLS):
+        shutil.rmtree(quick_place), quick_place.mkdir()
+        for _ in range(50):
+            program = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            try:
+                _, error = program.communicate(timeout=whole * (0.3 + 0.7 * rng.random()))
+                assert program.returncode == 0, error
+                break
+            except subprocess.TimeoutExpired:
+                program.send_signal(signal.SIGKILL)
+                program.communicate()
+                ended += 1
+        assert np.array_equal(np.load(quick_place / "result.npy"), want)
+    assert ended > 0
+
+
+def test_python_parameters(mx, quick_place):  # noqa: F811
+    """What run.params takes and refuses."""
+
+    @mx.kernel(params={"dt": 0.1, "drive": 0.0})
+    def heat(u, dt, drive):
+        return u + dt * (u[1, 0, 0] - u) + drive
+
+    u = np.random.default_rng(2).random((12, 12, 12))
+    with mx.Run(heat, u=u, device=quick_place, dram="64MiB", params={"drive": np.zeros(9)}) as run:
+        assert run.params["dt"] == 0.1 and set(run.params) == {"dt", "drive"} and np.array_equal(run.params["drive"], np.zeros(9))
+        run.params["dt"] = 0.2
+        run.advance(3)
+        assert np.array_equal(run["u"][...], heat.reference(3, params={"dt": 0.2}, u=u)["u"])
+        run.params["dt"] = 0.3
+        run.params["dt"] = 0.25
+        run.advance(5)
+        assert np.array_equal(run["u"][...], heat.reference(2, params={"dt": 0.25}, u=heat.reference(3, params={"dt": 0.2}, u=u)["u"])["u"]) and run.params["dt"] == 0.25
+        for name, value, says in (("dx", 1, "no parameter"), ("dt", float("nan"), "finite"), ("dt", "fast", "finite"), ("drive", 1.0, "each step")):
+            with pytest.raises(mx.MemextError, match=says):
+                run.params[name] = value
+        with pytest.raises(mx.MemextError, match="taken away"):
+            del run.params["dt"]
+    with pytest.raises(mx.MemextError, match="has ended"):
+        run.params["dt"] = 1
+    with mx.Run(heat, u=u, backend="dram") as run:
+        run.params["dt"] = 0.2
+        run.advance(3)
+        assert np.array_equal(run["u"][...], heat.reference(3, params={"dt": 0.2}, u=u)["u"])
+        with pytest.raises(mx.MemextError, match="another backend"):
+            run.params["dt"] = 0.3
+
+
+def test_checks_are_yielded_again(mx, quick_place):  # noqa: F811
+    """A run that goes on yields the committed step once more if it is a check, and only if the program had not come past it."""
+
+    @mx.kernel
+    def half(u):
+        return 0.5 * u
+
+    made = {"u": np.ones((9, 9, 9)), "device": quick_place, "dram": "64MiB", "keep": True}
+    with mx.Run(half, **made) as run:
+        seen = []
+        for step in run.steps(20, check=4):
+            seen.append(step)
+            if step == 8:
+                break
+        assert seen == [4, 8]
+    with mx.Run(half, **made) as run:
+        assert list(run.steps(20, check=4))[:2] == [8, 12]
+    with mx.Run(half, **made) as run:
+        assert list(run.steps(20, check=4)) == [20]
+    with mx.Run(half, **{**made, "force": True, "resume": False}) as run:
+        run.advance(8)
+        assert list(run.steps(16, check=4)) == [12, 16]
