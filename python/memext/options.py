@@ -21,7 +21,7 @@ OPTIONS = {
     "coef": ("C,F,E,K", "Weights of the centre and of face, edge and corner neighbours. Default: the stencil's own, which memext info prints."),
     "dtype": ("T", "Type of a cell: 64-bit or 32-bit floating point. Default: f64."),
     "frame": ("[FIELD=]KIND", "Says how to create the frame that a file lacks. Default: included."),
-    "side": ("AXIS=KIND[,KIND]", "Boundary condition at both ends of an axis. Default: fixed."),
+    "side": ("[FIELD:]AXIS=KIND[,KIND]", "Boundary condition at both ends of an axis. Default: fixed."),
     "field_copy": ("True", "Copies the files of field into the store."),
     "in_place": ("True", "Uses one pair of Buffers instead of two."),
     "source": ("FIELD@X,Y,Z=WAVELET.npy", "Adds a time series to one cell. Repeat it for others."),

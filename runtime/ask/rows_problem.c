@@ -82,17 +82,28 @@ const struct mx_option mx_rows_problem[] = {
          "kind but `included`, files of --input have nz x ny x nx cells. Files of --field may have the frame "
          "or not.\nThe frame is made in x first, then in y over whole rows, then in z over whole planes. "
          "numpy.pad does the same with its modes edge, symmetric, wrap and constant.\nRepeat the option to "
-         "give each field its own kind. It has no effect at sides that --side makes mirror or periodic.",
+         "give each field its own kind. It has no effect at sides that --side does not leave fixed.",
      .on_resume = MX_RESUME_SAME},
-    {"side", 0, MX_GROUP_PROBLEM, BOTH, FIRST, 1, true, .take = mx_ask_side, .argument = "AXIS=KIND[,KIND]",
-     .value_at = mx_value_side, .initial = "fixed", .summary = "Boundary condition at both ends of an axis.",
+    {"side", 0, MX_GROUP_PROBLEM, BOTH, FIRST, 1, true, .take = mx_ask_side,
+     .argument = "[FIELD:]AXIS=KIND[,KIND]", .value_at = mx_value_side, .initial = "fixed",
+     .summary = "Boundary condition at both ends of an axis.",
      .more =
          "The axis is x, y or z. Two kinds are for the lower and the upper end. Repeat it for other axes.\n"
          "* `fixed`: the frame keeps its initial values.\n"
-         "* `mirror`: zero normal derivative. The nearest cell outside equals the nearest one inside, and so "
-         "on.\n"
-         "* `periodic`: the axis is a ring. It holds for both ends.\n"
-         "Mirror sides in y and z need Blocks and strips that contain the cells which a frame copies. A "
+         "* `mirror`: image about the face of the outermost cell, zero normal derivative. Frame cell -1-i "
+         "equals cell i.\n"
+         "* `odd`: the same with a minus sign.\n"
+         "* `mirror-node`: image about the middle of the outermost cell. Frame cell -i equals cell i.\n"
+         "* `odd-node`: the same with a minus sign, and the outermost cell is 0.\n"
+         "* `edge`: every frame cell equals the outermost cell.\n"
+         "* `periodic`: the axis is a ring. It holds for both ends and for all fields.\n"
+         "A side without FIELD holds for all fields of the state. `vx:z=odd` says more of field vx, whatever "
+         "their order is. Fields may have sides of their own at each end.\n"
+         "The cell that odd-node makes 0 is 0 in the initial state and after every level. Sources add "
+         "nothing "
+         "to it.\n"
+         "An axis needs as many cells as the radius, and one more for kinds about a node.\n"
+         "Sides in y and z that copy need Blocks and strips that contain the cells which a frame copies. A "
          "Block "
          "that is too short is refused with the length that would do.\n"
          "Periodic y and z need algorithm `stream` or `redundant`, or `direct` with --engine iblock. They "

@@ -38,7 +38,7 @@ static const char *of_list(const char *const *list, int i) {
 
 LIST(mx_value_dtype, "f64", "f32")
 LIST(mx_value_frame, "included", "edge", "mirror", "periodic")
-LIST(mx_value_side, "fixed", "mirror", "periodic")
+LIST(mx_value_side, "fixed", "mirror", "odd", "mirror-node", "odd-node", "edge", "periodic")
 LIST(mx_value_nonfinite, "end", "ignore")
 LIST(mx_value_output_frame, "included", "none")
 LIST(mx_value_advice, "none", "sequential", "random", "willneed", "hugepage", "schedule")

@@ -52,7 +52,8 @@ void mx_accel_after_free(struct mx_accel_after *d) {
 
 int mx_accel_after_planes(struct mx_accel_after *d, const struct mx_advance *a, int32_t l, int64_t z0,
                           int64_t z1, bool old, int64_t *number) {
-    const int err = mx_accel_add_sources(d, a, l, z0, z1, number);
+    int err = mx_accel_add_sources(d, a, l, z0, z1, number);
+    if (err == 0) err = mx_accel_make_zeros(d, a, l, z0, z1, number);
     return err < 0 ? err : mx_accel_take_norms(d, a, l, z0, z1, old, number);
 }
 

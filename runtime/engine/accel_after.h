@@ -27,9 +27,9 @@ struct mx_accel_after *mx_accel_after_make(mx_accel *accel, const struct mx_work
 int mx_accel_put_series(mx_accel *accel, const struct mx_problem *problem, char **out);
 void mx_accel_after_free(struct mx_accel_after *after); /* NULL allowed */
 
-/* Planes [z0,z1) of the window of level l that have been computed: sources, and norms of a level that is due.
- * `old`: false, or what these planes held before was kept (mx_accel_after_keep). 0 or -errno; *number: of
- * the last operation in the queue of the levels. */
+/* Planes [z0,z1) of the window of level l that have been computed: sources, zeros, and norms of a level that
+ * is due. `old`: false, or what these planes held before was kept (mx_accel_after_keep). 0 or -errno;
+ * *number: of the last operation in the queue of the levels. */
 int mx_accel_after_planes(struct mx_accel_after *after, const struct mx_advance *a, int32_t l, int64_t z0,
                           int64_t z1, bool old, int64_t *number);
 /* How many planes at a time must be kept, computed and handed over like that; 0: any, nothing is kept. */

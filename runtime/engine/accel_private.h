@@ -78,6 +78,9 @@ int mx_accel_take_norms(struct mx_accel_after *d, const struct mx_advance *a, in
 
 /* ---- accel_frames.c */
 
+/* Cells of sides about a node that are 0 (engine/after.h), of planes [z0,z1) that level l has computed. */
+int mx_accel_make_zeros(struct mx_accel_after *d, const struct mx_advance *a, int32_t l, int64_t z0,
+                        int64_t z1, int64_t *number);
 int mx_accel_refresh_x(struct mx_accel_after *d, const struct mx_advance *a, int32_t l, int64_t *number);
 int mx_accel_refresh_y(struct mx_accel_after *d, const struct mx_advance *a, int array,
                        const struct mx_accel_box *b, int64_t *number);

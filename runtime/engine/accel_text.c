@@ -24,9 +24,9 @@ static void add_name(struct mx_accel_names *out, const char *kernel, const char 
 
 void mx_accel_names(const struct mx_problem *p, const struct mx_after *after, bool fused,
                     struct mx_accel_names *out) {
-    static const char *const kernels[] = {"cell", "sources", "probes", "frame"};
+    static const char *const kernels[] = {"cell", "sources", "probes", "frame", "image"};
     out->n = 0;
-    for (int i = 0; i < (after != NULL ? 4 : 1); i++) {
+    for (int i = 0; i < (after != NULL ? MX_ACCEL_CHANGE : MX_ACCEL_CELL + 1); i++) {
         const bool two = mx_form(p) == MX_STAGGERED;
         add_name(out, kernels[i], two ? "_b" : "");
         if (two) add_name(out, kernels[i], "_a");

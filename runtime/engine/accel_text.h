@@ -19,6 +19,7 @@ enum mx_accel_kernel {
     MX_ACCEL_SOURCES,
     MX_ACCEL_PROBES,
     MX_ACCEL_FRAME,
+    MX_ACCEL_IMAGE,
     MX_ACCEL_CHANGE,
     MX_ACCEL_REDUCE
 };
@@ -31,7 +32,7 @@ enum { MX_ACCEL_GROUP_X = 32, MX_ACCEL_GROUP_Y = 16, MX_ACCEL_TILE_Z = 64, MX_AC
 /* Can there be one? Jacobi, and a group's memory holds what it keeps. */
 bool mx_accel_fuses(const struct mx_problem *problem);
 
-enum { MX_ACCEL_TEXT_KERNELS = 9 + MX_MAX_REDUCES };
+enum { MX_ACCEL_TEXT_KERNELS = 11 + MX_MAX_REDUCES };
 struct mx_accel_names {
     char text[MX_ACCEL_TEXT_KERNELS][48];
     const char *name[MX_ACCEL_TEXT_KERNELS];

@@ -21,9 +21,21 @@ static bool copies_in(const struct mx_after *a, int dim) {
            !(a->ghost[dim] && mx_sides_periodic(&a->sides, dim));
 }
 
-static int copies_of(const struct mx_after *a, int dim, int64_t i, int64_t out[2]) {
-    if (!copies_in(a, dim)) return 0;
-    return mx_side_copies(a->sides.side[dim], mx_extent_of(a->problem, dim), a->problem->h, i, out);
+static int copies_of(const struct mx_after *a, int dim, const struct mx_ends *ends, int64_t i,
+                     int64_t out[MX_SIDE_COPIES]) {
+    return mx_side_copies(ends->side, mx_extent_of(a->problem, dim), a->problem->h, i, out);
+}
+
+static bool minus(const struct mx_after *a, int dim, const struct mx_ends *ends, int64_t i) {
+    return mx_side_minus(ends->side, mx_extent_of(a->problem, dim), a->problem->h, i);
+}
+
+/* Cells from..end of a dimension have copies. */
+static bool has_copies(const struct mx_after *a, int dim, int64_t from, int64_t end) {
+    const int64_t n = mx_extent_of(a->problem, dim), h = a->problem->h;
+    return copies_in(a, dim) && from < end &&
+           (from < h + mx_sides_sources(&a->sides, dim, 0, a->problem->h) ||
+            end > n + h - mx_sides_sources(&a->sides, dim, 1, a->problem->h));
 }
 
 static bool in_reach(const struct here *w, int64_t y, int64_t z) {
@@ -31,89 +43,149 @@ static bool in_reach(const struct here *w, int64_t y, int64_t z) {
     return r->y1 == 0 || (y >= r->y0 && y < r->y1 && z >= r->z0[w->array] && z < r->z1[w->array]);
 }
 
-/* Of every row of a call, found once: the copies in x, and the bytes that go into other rows: the span's
- * cells with the frame cells that go with them. */
+/* Bytes of a row that go into others together: all of the call's cells with the frame cells that go with
+ * them, of all fields, or of one where fields differ or signs change. */
+struct part {
+    struct mx_ends y, z;
+    int from, end; /* of struct spans.of */
+    int64_t element;
+};
+
+/* Of every row of a call, found once. */
 struct spans {
-    int x_copies, fields, n;
-    struct mx_x_copy x_copy[2];
+    int fields, parts, n;
+    bool x_copied;
     struct {
         int64_t offset, element;
+        int x_first, x_copies; /* of x_copy */
     } field[MX_MAX_FIELDS];
+    struct mx_x_copy x_copy[2 * MX_MAX_FIELDS];
+    struct part part[MX_MAX_FIELDS];
     struct {
         int64_t offset, bytes;
     } of[3 * MX_MAX_FIELDS];
 };
 
-static void spans_of(const struct here *w, struct spans *s) {
+static void add_span(struct spans *s, int64_t offset, int64_t bytes) {
+    s->of[s->n].offset = offset;
+    s->of[s->n++].bytes = bytes;
+}
+
+/* What of field f's row belongs to the cells of the call. */
+static void add_field(const struct here *w, struct spans *s, int32_t f) {
     const struct mx_problem *p = w->p;
     const struct mx_cells span = {w->x0, w->x1};
-    const int64_t all = p->nx + 2 * p->h;
+    const int64_t offset = s->field[f].offset, element = s->field[f].element;
+    if (w->x0 == p->h && w->x1 == p->nx + p->h) {
+        add_span(s, offset, (p->nx + 2 * p->h) * element);
+        return;
+    }
+    const struct mx_ends x = mx_ends_of(&w->a->sides, w->fields, f, MX_DIM_X);
     struct mx_cells c[3] = {{0, 0}, span, {0, 0}}, frame[2];
+    mx_side_x_frame(x.side, p->nx, p->h, span, frame);
+    c[0] = frame[0], c[2] = frame[1];
+    for (int i = 0; i < 3; i++)
+        if (c[i].x0 < c[i].x1) add_span(s, offset + c[i].x0 * element, (c[i].x1 - c[i].x0) * element);
+}
+
+static bool differs(const struct mx_sides *s, int dim) {
+    return mx_sides_any(s, dim, MX_SIDES_MINUS) || s->side[dim][0] == MX_SIDE_SEVERAL ||
+           s->side[dim][1] == MX_SIDE_SEVERAL;
+}
+
+static void parts_of(const struct here *w, struct spans *s) {
+    const struct mx_sides *sides = &w->a->sides;
+    const bool whole = w->x0 == w->p->h && w->x1 == w->p->nx + w->p->h;
+    const bool apart = differs(sides, MX_DIM_Y) || differs(sides, MX_DIM_Z);
+    const int last = s->fields - 1;
+    s->parts = apart ? s->fields : 1;
+    s->n = 0;
+    for (int i = 0; i < s->parts; i++) {
+        struct part *part = &s->part[i];
+        *part = (struct part){mx_ends_of(sides, w->fields, i, MX_DIM_Y),
+                              mx_ends_of(sides, w->fields, i, MX_DIM_Z), s->n, 0, s->field[i].element};
+        if (!apart && whole) /* at once */
+            add_span(s, s->field[0].offset,
+                     s->field[last].offset + (w->p->nx + 2 * w->p->h) * s->field[last].element -
+                         s->field[0].offset);
+        else
+            for (int f = apart ? i : 0; f <= (apart ? i : last); f++) add_field(w, s, f);
+        part->end = s->n;
+    }
+}
+
+static void spans_of(const struct here *w, struct spans *s) {
+    const struct mx_problem *p = w->p;
+    const struct mx_sides *sides = &w->a->sides;
+    const struct mx_cells span = {w->x0, w->x1};
+    const bool apart =
+        sides->side[MX_DIM_X][0] == MX_SIDE_SEVERAL || sides->side[MX_DIM_X][1] == MX_SIDE_SEVERAL;
+    int n = 0;
     s->fields = mx_field_count(p, w->fields);
-    s->x_copies = mx_sides_x_copies(&w->a->sides, p->nx, p->h, span, s->x_copy);
     for (int32_t f = 0; f < s->fields; f++) {
         s->field[f].offset = w->a->layout->field_offset_bytes[w->fields][f];
         s->field[f].element = mx_dtype_bytes(mx_field_dtype(p, w->fields, f));
-    }
-    s->n = 0;
-    if (w->x0 == p->h && w->x1 == p->nx + p->h) { /* whole rows: at once */
-        const int last = s->fields - 1;
-        s->of[s->n].offset = s->field[0].offset;
-        s->of[s->n++].bytes = s->field[last].offset + all * s->field[last].element - s->field[0].offset;
-        return;
-    }
-    mx_sides_x_frame(&w->a->sides, p, span, frame);
-    c[0] = frame[0], c[2] = frame[1];
-    for (int32_t f = 0; f < s->fields; f++)
-        for (int i = 0; i < 3; i++) {
-            if (c[i].x0 >= c[i].x1) continue;
-            s->of[s->n].offset = s->field[f].offset + c[i].x0 * s->field[f].element;
-            s->of[s->n++].bytes = (c[i].x1 - c[i].x0) * s->field[f].element;
+        if (f == 0 || apart) {
+            const struct mx_ends x = mx_ends_of(sides, w->fields, f, MX_DIM_X);
+            s->field[f].x_first = n;
+            s->field[f].x_copies = mx_side_x_copies(x.side, p->nx, p->h, span, s->x_copy + n);
+            n += s->field[f].x_copies;
+        } else {
+            s->field[f].x_first = 0, s->field[f].x_copies = n;
         }
+    }
+    s->x_copied = n > 0;
+    parts_of(w, s);
 }
 
-static void copy_row(const struct here *w, const struct spans *s, const char *row, int64_t y, int64_t z) {
+static void copy_row(const struct here *w, const struct spans *s, const struct part *part, const char *row,
+                     int64_t y, int64_t z, bool negate) {
     if (!in_reach(w, y, z)) return;
     char *to = mx_view_row(w->view, w->array, y, z);
-    for (int i = 0; i < s->n; i++)
-        memcpy(to + s->of[i].offset, row + s->of[i].offset, (size_t)s->of[i].bytes);
+    for (int i = part->from; i < part->end; i++)
+        mx_side_copy(to + s->of[i].offset, row + s->of[i].offset, s->of[i].bytes, part->element, negate);
 }
-
-/* Planes that copy plane z. */
-struct planes {
-    int n;
-    int64_t z[2];
-};
 
 static void refresh_x(const struct spans *s, char *row) {
-    for (int f = 0; f < s->fields; f++)
-        mx_sides_copy_x(s->x_copy, s->x_copies, s->field[f].element, row + s->field[f].offset);
+    for (int f = 0; f < s->fields && s->x_copied; f++)
+        mx_sides_copy_x(s->x_copy + s->field[f].x_first, s->field[f].x_copies, s->field[f].element,
+                        row + s->field[f].offset);
 }
 
-static void refresh_row(const struct here *w, const struct spans *s, const struct planes *planes, int64_t y,
-                        int64_t z) {
+/* All that copies this part of row y of plane z: rows of the plane, and of planes. */
+static void refresh_part(const struct here *w, const struct spans *s, const struct part *part,
+                         const char *row, int64_t y, int64_t z) {
+    int64_t ys[1 + MX_SIDE_COPIES] = {y}, zs[1 + MX_SIDE_COPIES] = {z};
+    const int n_y = 1 + (copies_in(w->a, MX_DIM_Y) ? copies_of(w->a, MX_DIM_Y, &part->y, y, ys + 1) : 0);
+    const int n_z = 1 + (copies_in(w->a, MX_DIM_Z) ? copies_of(w->a, MX_DIM_Z, &part->z, z, zs + 1) : 0);
+    for (int k = 0; k < n_z; k++) {
+        const bool minus_z = k > 0 && minus(w->a, MX_DIM_Z, &part->z, zs[k]);
+        for (int i = k == 0; i < n_y; i++)
+            copy_row(w, s, part, row, ys[i], zs[k],
+                     minus_z != (i > 0 && minus(w->a, MX_DIM_Y, &part->y, ys[i])));
+    }
+}
+
+static void refresh_row(const struct here *w, const struct spans *s, int64_t y, int64_t z) {
     char *row = mx_view_row(w->view, w->array, y, z);
-    int64_t copy[3] = {y};
-    const int copies = 1 + copies_of(w->a, MX_DIM_Y, y, copy + 1);
     refresh_x(s, row);
-    for (int i = 1; i < copies; i++) copy_row(w, s, row, copy[i], z);
-    for (int k = 0; k < planes->n; k++)
-        for (int i = 0; i < copies; i++) copy_row(w, s, row, copy[i], planes->z[k]);
+    for (int i = 0; i < s->parts; i++) refresh_part(w, s, &s->part[i], row, y, z);
 }
 
-/* Rows [y0,y1) of plane z, which may be ghosts. But for their x frame only the h rows at either end are
- * copied, unless the plane is. */
+/* Rows [y0,y1) of plane z, which may be ghosts. But for their x frame only rows near either end are copied,
+ * unless the plane is. */
 static void refresh_rows(const struct here *w, const struct spans *s, int64_t y0, int64_t y1, int64_t z) {
     const struct mx_problem *p = w->p;
-    const int64_t low = copies_in(w->a, MX_DIM_Y) ? 2 * p->h : INT64_MIN, high = low < 0 ? INT64_MAX : p->ny;
-    struct planes planes;
-    planes.n = copies_of(w->a, MX_DIM_Z, z, planes.z);
-    if (s->x_copies == 0 && planes.n == 0 && low < 0) return;
+    const struct mx_sides *sides = &w->a->sides;
+    const bool rows = copies_in(w->a, MX_DIM_Y), plane = has_copies(w->a, MX_DIM_Z, z, z + 1);
+    const int64_t low = rows ? p->h + mx_sides_sources(sides, MX_DIM_Y, 0, p->h) : INT64_MIN,
+                  high = rows ? p->ny + p->h - mx_sides_sources(sides, MX_DIM_Y, 1, p->h) : INT64_MAX;
+    if (!s->x_copied && !plane && !rows) return;
     char *row = mx_view_row(w->view, w->array, y0, z);
     for (int64_t y = y0; y < y1; y++, row += w->view->row_pitch_bytes) {
-        if (y < low || y >= high || planes.n > 0)
-            refresh_row(w, s, &planes, y, z);
-        else if (s->x_copies > 0)
+        if (y < low || y >= high || plane)
+            refresh_row(w, s, y, z);
+        else if (s->x_copied)
             refresh_x(s, row);
         else
             y = mx_min(y1, high) - 1, row = mx_view_row(w->view, w->array, y, z);
@@ -124,18 +196,54 @@ static bool copies(const struct mx_after *a) {
     return copies_in(a, MX_DIM_X) || copies_in(a, MX_DIM_Y) || copies_in(a, MX_DIM_Z);
 }
 
+/* The part of row y of plane z is a copy itself. */
+static bool is_copy(const struct mx_after *a, const struct part *part, int64_t y, int64_t z) {
+    const struct mx_problem *p = a->problem;
+    return (copies_in(a, MX_DIM_Y) && mx_side_source(part->y.side, p->ny, p->h, y) != y) ||
+           (copies_in(a, MX_DIM_Z) && mx_side_source(part->z.side, p->nz, p->h, z) != z);
+}
+
 void mx_after_refresh(const struct mx_after *a, const struct mx_view *view, int array, int fields, int64_t x0,
                       int64_t x1, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
     if (a == NULL || !copies(a)) return;
     const struct here w = {a, a->problem, view, array, fields, x0, x1};
     struct spans s;
     spans_of(&w, &s);
-    for (int64_t z = z0; z < z1; z++) {
-        struct planes planes;
-        planes.n = copies_of(a, MX_DIM_Z, z, planes.z);
-        for (int64_t y = y0; y < y1; y++)
-            if (!mx_after_is_copy(a, y, z)) refresh_row(&w, &s, &planes, y, z);
+    for (int64_t z = z0; z < z1; z++)
+        for (int64_t y = y0; y < y1; y++) {
+            char *row = mx_view_row(view, array, y, z);
+            refresh_x(&s, row);
+            for (int i = 0; i < s.parts; i++)
+                if (!is_copy(a, &s.part[i], y, z)) refresh_part(&w, &s, &s.part[i], row, y, z);
+        }
+}
+
+/* ------------------------------------------------------------------ zeros */
+
+/* Cells of sides about a node that are 0, of rows [y0,y1) of plane z, ghosts too. */
+static void zeros_of_plane(const struct here *w, int64_t y0, int64_t y1, int64_t z) {
+    const struct mx_problem *p = w->p;
+    const struct mx_sides *s = &w->a->sides;
+    for (int32_t f = 0; f < mx_field_count(p, w->fields); f++) {
+        const struct mx_ends x = mx_ends_of(s, w->fields, f, MX_DIM_X),
+                             ey = mx_ends_of(s, w->fields, f, MX_DIM_Y),
+                             ez = mx_ends_of(s, w->fields, f, MX_DIM_Z);
+        const int64_t element = mx_dtype_bytes(mx_field_dtype(p, w->fields, f));
+        const bool plane = mx_side_zero(ez.side, p->nz, p->h, z);
+        for (int64_t y = y0; y < y1; y++) {
+            char *row = mx_view_row(w->view, w->array, y, z) + w->a->layout->field_offset_bytes[w->fields][f];
+            if (plane || mx_side_zero(ey.side, p->ny, p->h, y))
+                memset(row + w->x0 * element, 0, (size_t)((w->x1 - w->x0) * element));
+            else
+                mx_side_zero_x(x.side, p->nx, p->h, (struct mx_cells){w->x0, w->x1}, element, row);
+        }
     }
+}
+
+static bool has_zeros(const struct mx_after *a) {
+    const int node = 1 << MX_SIDE_ODD_NODE;
+    return mx_sides_any(&a->sides, MX_DIM_X, node) || mx_sides_any(&a->sides, MX_DIM_Y, node) ||
+           mx_sides_any(&a->sides, MX_DIM_Z, node);
 }
 
 /* ------------------------------------------------------------------ points */
@@ -279,13 +387,15 @@ void mx_after_box(const struct mx_after *a, const struct mx_view *view, int arra
     const struct here w = {a, p, view, array, level % 2 == 0, x0, x1};
     const int64_t step = level / mx_levels_a_step(p);
     const int64_t in0 = mx_max(y0, p->h), in1 = mx_min(y1, p->ny + p->h); /* rows of the interior */
-    const bool refresh = copies(a), norms = a->norms != NULL && mx_norms_due(a->norms, level);
+    const bool refresh = copies(a), zeros = has_zeros(a);
+    const bool norms = a->norms != NULL && mx_norms_due(a->norms, level);
     struct spans s;
     if (!refresh && !norms && a->sources == NULL && a->traces == NULL) return;
     if (refresh) spans_of(&w, &s);
     for (int64_t z = z0; z < z1; z++) {
         const bool interior = in_grid(p, z) && in0 < in1;
         if (a->sources != NULL) sources_of_plane(&w, y0, y1, z, step);
+        if (zeros) zeros_of_plane(&w, y0, y1, z);
         if (a->traces != NULL && interior) probes_of_plane(&w, in0, in1, z, step);
         if (norms && interior) norms_of_plane(&w, level, in0, in1, z, step, old);
         if (refresh) refresh_rows(&w, &s, y0, y1, z);
@@ -323,13 +433,8 @@ uint64_t mx_after_planes_with_points(const struct mx_after *a, int64_t y0, int64
     return some;
 }
 
-/* Cells from..end of a dimension have copies. */
-static bool has_copies(const struct mx_after *a, int dim, int64_t from, int64_t end) {
-    const int64_t n = mx_extent_of(a->problem, dim), h = a->problem->h;
-    return copies_in(a, dim) && from < end && (from < 2 * h || end > n);
-}
-
 bool mx_after_copies_rows(const struct mx_after *a, int64_t y0, int64_t y1, int64_t z0, int64_t z1) {
     if (a == NULL || y0 >= y1 || z0 >= z1) return false;
-    return has_copies(a, MX_DIM_Y, y0, y1) || has_copies(a, MX_DIM_Z, z0, z1);
+    return mx_sides_any(&a->sides, MX_DIM_X, MX_SIDES_MINUS) || has_copies(a, MX_DIM_Y, y0, y1) ||
+           has_copies(a, MX_DIM_Z, z0, z1);
 }

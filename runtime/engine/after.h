@@ -2,21 +2,22 @@
 /* after.h - what happens to rows that a level has just written: sources are added, probes recorded, norms
  * taken, and the frames that copy them refreshed.
  *
- * Order for every cell: update; sources of the step, in the order given; probes; norms; the x frame of its
- * row; the rows of the y frame that copy the row, whole rows with their x frame; the planes of the z frame
- * that copy the plane, with their y frame. The thread that writes an interior cell also writes every frame
- * cell that copies it; nobody else writes those. So a copy has no race that the cell itself does not have,
- * and spans may be cut anywhere. An order in which a level may overwrite a cell also allows it to overwrite
- * the copies (skewing).
+ * Order for every cell: update; sources of the step, in the order given; 0 where a side about a node says so
+ * (sides.h); probes; norms; the x frame of its row; the rows of the y frame that copy the row, whole rows
+ * with their x frame; the planes of the z frame that copy the plane, with their y frame. The thread that
+ * writes an interior cell also writes every frame cell that copies it; nobody else writes those. So a copy
+ * has no race that the cell itself does not have, and spans may be cut anywhere. A frame cell is a copy of
+ * one that is read by whatever reads the frame cell, so an order in which a level may overwrite a cell also
+ * allows it to overwrite the copies (skewing).
  *
  * What schedules guarantee (and engines may rely on):
  *
  *  - An ADVANCE touches more than its windows. A row whose copies lie in the y frame writes those rows, a
- * plane whose copies lie in the z frame those planes, of the same level and array; they lie up to 2h-1 rows
- * or planes away (mirror), or at the other end (periodic, not ghost). step.region, writes[] and touches[] are
- *    to contain them: mx_side_extend does that. Of a ring, all planes of the frame at a mirror end have
- * slots while a plane that they copy is written: the h planes behind the last are loaded before a window
- * reaches the h last of the interior (schedule/walk.c, load_up_to).
+ * plane whose copies lie in the z frame those planes, of the same level and array; they lie up to 2h rows
+ *    or planes away, or at the other end (periodic, not ghost). step.region, writes[] and touches[] are to
+ *    contain them: mx_sides_extend does that. Of a ring, all planes of a frame that copies have slots
+ *    while a plane that they copy is written: the h planes behind the last are loaded before a window reaches
+ *    the last of the interior that they copy (schedule/walk.c, load_up_to).
  *  - Copies outside `reach` are left out: overlapped blocks compute rows whose copies other blocks have. What
  *    a block needs of a frame it has itself.
  *  - The rows that a frame in y copies are in the same strip as the frame at every level (schedule/ends.h),
@@ -56,8 +57,9 @@ struct mx_after {
     struct mx_reach reach;
 };
 
-/* Do frames in y or z copy any of these rows and planes (frame counted)? Where they do not, an engine may
- * compute them in memory of its own, with mx_after_points, copies in x, and norms of the last level. */
+/* Do frames in y or z copy any of these rows and planes (frame counted), or change signs in x? Where they do
+ * not, an engine may compute them in memory of its own, with mx_after_points, copies in x, and norms of the
+ * last level. */
 bool mx_after_copies_rows(const struct mx_after *after, int64_t y0, int64_t y1, int64_t z0, int64_t z1);
 
 /* Sources and probes alone, of rows [y0,y1) of plane z (frame counted, ghost layers too) that level `level`
@@ -85,13 +87,6 @@ void mx_after_box(const struct mx_after *after, const struct mx_view *view, int 
 static inline void mx_after_row(const struct mx_after *after, const struct mx_view *view, int array,
                                 int64_t level, int64_t y, int64_t z, int64_t x0, int64_t x1) {
     if (after != NULL) mx_after_box(after, view, array, level, x0, x1, y, y + 1, z, z + 1, NULL);
-}
-
-/* Is row y of plane z a copy of another one? */
-static inline bool mx_after_is_copy(const struct mx_after *a, int64_t y, int64_t z) {
-    const struct mx_problem *p = a->problem;
-    return (!a->ghost[MX_DIM_Y] && mx_side_source(a->sides.side[MX_DIM_Y], p->ny, p->h, y) != y) ||
-           (!a->ghost[MX_DIM_Z] && mx_side_source(a->sides.side[MX_DIM_Z], p->nz, p->h, z) != z);
 }
 
 /* Rows that were not computed here: of a seam, or loaded. Refreshes what copies them, and nothing else; rows

@@ -156,9 +156,10 @@ static void list_sides(const mx_engine *e, const struct line *line, int64_t tile
 static void do_whole_tile(const mx_engine *e, int thread, const struct line *line, int64_t tile, bool more) {
     const struct mx_advance *a = &line->job->a;
     const struct mx_cells all = {e->work.h, e->work.nx + e->work.h};
-    struct mx_x_copy x_copy[2];
-    const int x_copies =
-        a->after != NULL ? mx_sides_x_copies(&a->after->sides, e->work.nx, e->work.h, all, x_copy) : 0;
+    struct mx_x_copy x_copy[2]; /* no minus: mx_after_copies_rows */
+    const struct mx_ends x =
+        a->after != NULL ? mx_ends_of(&a->after->sides, 0, 0, MX_DIM_X) : (struct mx_ends){{0, 0}};
+    const int x_copies = mx_side_x_copies(x.side, e->work.nx, e->work.h, all, x_copy);
     const struct mx_norms *norms = a->after != NULL ? a->after->norms : NULL;
     const bool points = a->after != NULL && (a->after->sources != NULL || a->after->traces != NULL);
     struct mx_ahead_list list;

@@ -348,8 +348,10 @@ static void refresh_planes(const struct mx_work *work, const struct mx_advance *
                   y1 = mx_min(box.y1, f->first_y[level] + f->n_rows[level]);
     const int64_t x0 = mx_max(box.x0, h), x1 = mx_min(box.x1, work->nx + h);
     if (y0 >= y1 || x0 >= x1) return;
+    const int64_t low = h + mx_sides_sources(&after->sides, MX_DIM_Z, 0, work->h),
+                  high = nz + h - mx_sides_sources(&after->sides, MX_DIM_Z, 1, work->h);
     for (int64_t z = z0; z < z1; z++)
-        if (z < 2 * h || z >= nz)
+        if (z < low || z >= high)
             mx_after_refresh(after, &a->view, (a->parity + level) & 1, mx_read_by(a->first_level + level), x0,
                              x1, y0, y1, z, z + 1);
 }

@@ -70,7 +70,7 @@ static inline mx_buffer *mx_check_buffer(const struct check *c, bool scratch, in
 
 /* Level's plane z is known: brings the levels above it up to date. */
 int mx_check_push(struct check *c, int64_t level, int64_t z);
-/* Plane z of a level has come: makes the mirror planes that copy it. */
+/* Plane z of a level has come: makes the frame planes that copy it. */
 void mx_check_mirror(const struct check *c, int64_t level, int64_t z);
 /* Passes over a plane of the last level, or (pairs, i = 1) of the one before it, that is not compared. */
 int mx_check_skip(struct check *c, int i);

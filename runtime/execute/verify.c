@@ -6,10 +6,10 @@
  * level l+1 is the same plane of level l-1, which is still there. For level 1 it is the other array of the
  * initial state, which stands before level 0.
  *
- * Sides in z. Of mirror ends each level makes its frame planes itself, when it has the planes that they copy.
- * With periodic ones a pass of d levels begins d*h planes before the interior and ends as many behind it,
- * with planes of the other end; level l has (d-l)*h of them. So the last level has the interior alone, and
- * what stands in frames that are copies is not compared: it counts for nothing. */
+ * Sides in z. Of ends whose frame copies each level makes its frame planes itself, when it has the planes
+ * that they copy. With periodic ones a pass of d levels begins d*h planes before the interior and ends as
+ * many behind it, with planes of the other end; level l has (d-l)*h of them. So the last level has the
+ * interior alone, and what stands in frames that are copies is not compared: it counts for nothing. */
 #include "execute/check.h"
 
 #include <errno.h>

@@ -9,9 +9,17 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_copy(const struct check *c, int64_t z) {
+/* Plane z of a field is a copy. */
+static bool is_copy(const struct check *c, int array, int32_t f, int64_t z) {
     const struct mx_problem *p = c->v->problem;
-    return mx_side_source(c->sides.side[MX_DIM_Z], p->nz, p->h, z) != z;
+    const struct mx_ends ends = mx_ends_of(&c->sides, array, f, MX_DIM_Z);
+    return mx_side_source(ends.side, p->nz, p->h, z) != z;
+}
+
+static bool all_copies(const struct check *c, int array, int64_t z) {
+    for (int32_t f = 0; f < mx_field_count(c->v->problem, array); f++)
+        if (!is_copy(c, array, f, z)) return false;
+    return true;
 }
 
 static double value_of(enum mx_dtype dtype, const char *row, int64_t x) {
@@ -41,6 +49,7 @@ static int compare(struct check *c, int array, int64_t z, const char *expected, 
     for (int64_t y = 0; y < l->rows && different == 0; y++)
         for (int32_t f = 0; f < mx_field_count(c->v->problem, array) && different == 0; f++) {
             const int64_t at = y * l->row_pitch_bytes + l->field_offset_bytes[array][f];
+            if (is_copy(c, array, f, z)) continue;
             different = compare_field(c, array, f, y, z, expected + at, found + at);
         }
     return different;
@@ -56,7 +65,7 @@ int mx_check_skip(struct check *c, int i) {
 static int emit(struct check *c, int i, int64_t z) {
     const char *plane = mx_check_plane(c, c->depth - i, z);
     char *other;
-    if (is_copy(c, z)) return mx_check_skip(c, i);
+    if (all_copies(c, mx_check_array(c, c->depth - i), z)) return mx_check_skip(c, i);
     int err = mx_plane_stream_next(c->result[i] != NULL ? c->result[i] : c->scratch[i], &other);
     if (err == -EBADMSG)
         return mx_field_damaged(mx_check_buffer(c, c->result[i] == NULL, c->done + c->depth, i), c->v->layout,
@@ -127,8 +136,8 @@ static const char *before(const struct check *c, int64_t level, int64_t z) {
     return mx_check_plane(c, c->pairs ? level - 1 : level, z);
 }
 
-/* Sources are added to a plane that was computed, and its frames in x and y made. The plane is a view of one
- * slot. */
+/* Sources are added to a plane that was computed, zeros put in, and its frames in x and y made. The plane is
+ * a view of one slot, and what copies it in z comes later (see copy_plane). */
 static void finish_plane(const struct check *c, int64_t level, int64_t z, char *dst) {
     const struct mx_problem *p = c->v->problem;
     const struct mx_layout *l = c->v->layout;
@@ -142,7 +151,8 @@ static void finish_plane(const struct check *c, int64_t level, int64_t z, char *
     after.traces = NULL;
     after.norms = NULL;
     memset(after.ghost, 0, sizeof after.ghost);
-    memset(after.sides.side[MX_DIM_Z], MX_SIDE_FIXED, sizeof after.sides.side[MX_DIM_Z]); /* see copy_plane */
+    after.ghost[MX_DIM_Z] = true;
+    after.reach = (struct mx_reach){.y1 = l->rows, .z0 = {z, z}, .z1 = {z + 1, z + 1}};
     mx_after_box(&after, &view, 0, c->done + level, p->h, p->nx + p->h, p->h, p->ny + p->h, z, z + 1, NULL);
 }
 
@@ -162,21 +172,33 @@ static void compute_plane(struct check *c, int64_t level, int64_t z, char *dst) 
     if (c->v->progress != NULL) c->v->progress(c->v->context, c->cells / mx_levels_a_step(p));
 }
 
-static void copy_plane(const struct check *c, int64_t level, int64_t to, int64_t from) {
-    memcpy(mx_check_plane(c, level, to), mx_check_plane(c, level, from),
-           (size_t)c->v->layout->plane_pitch_bytes);
+static void copy_plane(const struct check *c, int64_t level, int32_t f, int64_t to, int64_t from) {
+    const struct mx_problem *p = c->v->problem;
+    const struct mx_layout *l = c->v->layout;
+    const int array = mx_check_array(c, level);
+    const struct mx_ends ends = mx_ends_of(&c->sides, array, f, MX_DIM_Z);
+    const int64_t element = mx_dtype_bytes(mx_field_dtype(p, array, f)), bytes = (p->nx + 2 * p->h) * element;
+    for (int64_t y = 0; y < l->rows; y++) {
+        const int64_t at = y * l->row_pitch_bytes + l->field_offset_bytes[array][f];
+        mx_side_copy(mx_check_plane(c, level, to) + at, mx_check_plane(c, level, from) + at, bytes, element,
+                     mx_side_minus(ends.side, p->nz, p->h, to));
+    }
 }
 
-/* Plane z of a level has come. The mirror before the first planes is made when they come; that behind the
+/* Plane z of a level has come. The frame before the first planes is made when they come; that behind the
  * last when it should come itself. */
 void mx_check_mirror(const struct check *c, int64_t level, int64_t z) {
     const struct mx_problem *p = c->v->problem;
-    const int64_t h = p->h;
+    const int array = mx_check_array(c, level);
     if (c->ghost || level == c->depth) return;
-    if (c->sides.side[MX_DIM_Z][0] == MX_SIDE_MIRROR && z >= h && z < 2 * h)
-        copy_plane(c, level, 2 * h - 1 - z, z);
-    if (c->sides.side[MX_DIM_Z][1] == MX_SIDE_MIRROR && z >= p->nz + h)
-        copy_plane(c, level, z, 2 * (p->nz + h) - 1 - z);
+    for (int32_t f = 0; f < mx_field_count(p, array); f++) {
+        const struct mx_ends ends = mx_ends_of(&c->sides, array, f, MX_DIM_Z);
+        const int64_t from = mx_side_source(ends.side, p->nz, p->h, z);
+        int64_t copy[MX_SIDE_COPIES];
+        for (int k = mx_side_copies(ends.side, p->nz, p->h, z, copy); k-- > 0;)
+            if (copy[k] < p->h) copy_plane(c, level, f, copy[k], z);
+        if (z >= p->nz + p->h && from != z) copy_plane(c, level, f, z, from);
+    }
 }
 
 /* Level's plane z is known: brings level + 1 up to date. */

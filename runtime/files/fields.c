@@ -277,9 +277,16 @@ static int read_plane(const struct mx_fields_fill *x, const struct mx_run_field 
     return z < h || z >= p->nz + h ? 0 : ask_plane(&asked, z - h, at + h * pitch + h * cell);
 }
 
+/* The plane that plane z of a field copies. */
+static int64_t copied_plane(const struct mx_fields_fill *x, const struct mx_run_field *f, int64_t z) {
+    const struct mx_ends ends = mx_ends_of(&x->problem->sides, f->array, f->index, MX_DIM_Z);
+    return mx_side_source(ends.side, x->problem->nz, x->problem->h, z);
+}
+
 int mx_fields_fill_plane(void *context, int64_t z, char *plane) {
     const struct mx_fields_fill *x = context;
     const int64_t pitch = x->layout->row_pitch_bytes;
+    const int64_t asked = z;
     int err = 0;
     memset(plane, 0, (size_t)(x->layout->rows * pitch));
     for (int32_t i = 0; i < x->fields->n && err == 0; i++) {
@@ -288,6 +295,7 @@ int mx_fields_fill_plane(void *context, int64_t z, char *plane) {
         if (f->array != x->array || (f->array == MX_FIELD_OF_C && f->index != x->index)) continue;
         const int64_t offset =
             f->array == MX_FIELD_OF_C ? 0 : x->layout->field_offset_bytes[f->array][f->index];
+        z = f->array == MX_FIELD_OF_C ? asked : copied_plane(x, f, asked);
         if (from->program || from->init == NULL) {
             err = read_plane(x, from, z, plane + offset);
         } else {

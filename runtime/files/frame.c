@@ -77,16 +77,19 @@ void mx_frame_words(char text[MX_FRAME_TEXT], struct mx_words *words) {
         words->word[words->n++] = w;
 }
 
-int mx_frame_check_sides(const struct mx_frame *frame, const struct mx_sides *sides, mx_why *why) {
+int mx_frame_check_sides(const struct mx_frame *frame, const struct mx_sides *sides, int array, int32_t field,
+                         mx_why *why) {
     if (frame->kind != MX_FRAME_MIRROR && frame->kind != MX_FRAME_PERIODIC) return 0;
     const bool mirror = frame->kind == MX_FRAME_MIRROR;
     for (int d = 0; d < 3; d++)
-        for (int end = 0; end < 2; end++)
-            if (sides->side[d][end] == (mirror ? MX_SIDE_PERIODIC : MX_SIDE_MIRROR))
+        for (int end = 0; end < 2; end++) {
+            const uint8_t side = mx_ends_of(sides, array, field, d).side[end];
+            if (mx_side_is_copy(side) && side != (mirror ? MX_SIDE_MIRROR : MX_SIDE_PERIODIC))
                 return mx_fail(why, -EINVAL,
                                "--frame %s contradicts the side %c=%s: the frame of a side that is not fixed "
                                "is what the side says; take --frame edge or a number for the others",
-                               mirror ? "mirror" : "periodic", 'x' + d, mirror ? "periodic" : "mirror");
+                               mirror ? "mirror" : "periodic", 'x' + d, mx_side_name(side));
+        }
     return 0;
 }
 

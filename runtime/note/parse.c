@@ -282,11 +282,15 @@ static uint64_t parse_identity(struct mx_note_reader *r, const json_t *o, const 
 /* Words as those of --side. */
 static void parse_sides(struct mx_note_reader *r, const json_t *o, const struct mx_problem *p,
                         struct mx_sides *out) {
+    enum { MOST = 3 * 2 * MX_MAX_FIELDS + 3 };
     char text[MX_SIDES_TEXT], *rest;
+    const char *word[MOST];
+    int32_t n = 0;
     if (json_object_get(o, "sides") == NULL) return;
     mx_note_word(r, o, "sides", text, sizeof text);
-    for (char *w = strtok_r(text, " ", &rest); w != NULL; w = strtok_r(NULL, " ", &rest))
-        if (mx_sides_parse(w, NULL, out) < 0) r->ok = false;
+    for (char *w = strtok_r(text, " ", &rest); w != NULL && n < MOST; w = strtok_r(NULL, " ", &rest))
+        word[n++] = w;
+    if (r->ok && mx_sides_read(word, n, p, NULL, out) < 0) r->ok = false;
     if (r->ok && mx_sides_check(out, p, NULL) < 0) r->ok = false;
 }
 

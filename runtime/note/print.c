@@ -202,14 +202,23 @@ static json_t *print_ranks(const struct mx_note *n) {
     return o;
 }
 
+/* Sides that note 6 has no words for. */
+static bool new_sides(const struct mx_sides *s) {
+    const int old = 1 << MX_SIDE_FIXED | 1 << MX_SIDE_MIRROR | 1 << MX_SIDE_PERIODIC;
+    for (int i = 0; i < 6; i++)
+        if (s->side[i / 2][i % 2] == MX_SIDE_SEVERAL || (old >> s->side[i / 2][i % 2] & 1) == 0) return true;
+    return false;
+}
+
 static json_t *print_all(const struct mx_note *n, int32_t kept) {
     char line[MX_PLAN_LINE_BYTES], sides[MX_SIDES_TEXT];
     json_t *o = json_object();
     mx_json_put(o, "kind", json_string(MX_NOTE_KIND));
     mx_json_put_whole(o, "note",
-                      n->pending || n->ranks > 0 ? MX_NOTE_VERSION
-                      : any_in_place(n)          ? MX_NOTE_IN_PLACE
-                                                 : MX_NOTE_OLDEST);
+                      new_sides(&n->sides)         ? MX_NOTE_VERSION
+                      : n->pending || n->ranks > 0 ? MX_NOTE_RANKS
+                      : any_in_place(n)            ? MX_NOTE_IN_PLACE
+                                                   : MX_NOTE_OLDEST);
     mx_json_put(o, "memext", json_string(MX_VERSION));
     mx_json_put(o, "problem", print_problem(&n->problem));
     mx_json_put(o, "plan", json_string(mx_plan_print(&n->plan, line, sizeof line)));
@@ -238,7 +247,8 @@ static json_t *print_all(const struct mx_note *n, int32_t kept) {
     mx_json_put_whole(o, "started_s", n->started_s);
     mx_json_put_whole(o, "committed_s", n->committed_s);
     if (n->checksum[0] != 0) mx_json_put(o, "checksum", json_string(n->checksum));
-    if (!mx_sides_all_fixed(&n->sides)) mx_json_put(o, "sides", json_string(mx_sides_text(&n->sides, sides)));
+    if (!mx_sides_all_fixed(&n->sides))
+        mx_json_put(o, "sides", json_string(mx_sides_text(&n->sides, &n->problem, sides)));
     if (n->frame[0] != 0) mx_json_put(o, "made_frame", json_string(n->frame));
     put_identity(o, "sources", n->sources);
     put_identity(o, "probes", n->probes);

@@ -49,6 +49,15 @@ int64_t mx_copied_layers(const struct mx_problem *p, int dim) {
 
 static const char *unit(int dim) { return dim == MX_DIM_Y ? "rows" : "planes"; }
 
+/* The kind at an end that copies the most cells. */
+static const char *kind(const struct mx_problem *p, int dim, int end) {
+    const int kinds = mx_sides_kinds(&p->sides, dim, end) & MX_SIDES_COPY,
+              most = (kinds & MX_SIDES_NODE) != 0 ? kinds & MX_SIDES_NODE : kinds;
+    uint8_t side = 0;
+    while ((most >> side & 1) == 0) side++;
+    return mx_side_name(side);
+}
+
 int mx_check_neighbours(const struct mx_problem *p, int64_t levels, mx_why *why) {
     const int64_t n = mx_min(p->least_nz, p->nz), a_step = mx_levels_a_step(p), need = levels * p->h;
     if (mx_neighbours(p) == 0 || need <= n) return 0;
@@ -90,32 +99,37 @@ int mx_check_ghosts(const struct mx_problem *p, int dim, int64_t levels, mx_why 
 
 int mx_check_skewed_ends(const struct mx_problem *p, int dim, const struct mx_cut *cut, int64_t levels,
                          mx_why *why) {
-    const int64_t least = (levels + 1) * p->h;
-    if (cut->count == 1) return 0;
-    if (p->sides.side[dim][0] == MX_SIDE_MIRROR && cut->b < least)
+    const int64_t low = mx_sides_sources(&p->sides, dim, 0, p->h), least = levels * p->h + low,
+                  high = mx_sides_sources(&p->sides, dim, 1, p->h);
+    if (cut->count == 1 || mx_sides_periodic(&p->sides, dim)) return 0;
+    if (low > 0 && cut->b < least)
         return mx_fail(why, -EINVAL,
-                       "%c=mirror: the first Block or strip must hold the cells that the frame copies, (bt + "
-                       "1) h = %lld %s, and it has %lld: take longer ones, or all %lld",
-                       'x' + dim, (long long)least, unit(dim), (long long)cut->b,
-                       (long long)mx_extent_of(p, dim));
-    if (p->sides.side[dim][1] == MX_SIDE_MIRROR && (cut->count - 1) * cut->b > cut->n)
+                       "%c=%s: the first Block or strip must hold the cells that the frame copies, (bt + 1) "
+                       "h%s = %lld %s, and it has %lld: take longer ones, or all %lld",
+                       'x' + dim, kind(p, dim, 0), low > p->h ? " + 1" : "", (long long)least, unit(dim),
+                       (long long)cut->b, (long long)mx_extent_of(p, dim));
+    if (high > 0 && (cut->count - 1) * cut->b + high - p->h > cut->n)
         return mx_fail(why, -EINVAL,
-                       "the side %c=mirror needs the %d cells that the upper frame copies in the last Block, "
+                       "the side %c=%s needs the %lld cells that the upper frame copies in the last Block, "
                        "and with %lld %s it holds fewer; take another length, or all %lld",
-                       'x' + dim, p->h, (long long)cut->b, unit(dim), (long long)mx_extent_of(p, dim));
+                       'x' + dim, kind(p, dim, 1), (long long)high, (long long)cut->b, unit(dim),
+                       (long long)mx_extent_of(p, dim));
     return 0;
 }
 
 int mx_check_lapped_ends(const struct mx_problem *p, int dim, const struct mx_cut *cut, mx_why *why) {
-    const int64_t last = cut->n - (cut->count - 1) * cut->b;
-    const uint8_t *side = p->sides.side[dim];
-    const bool first_short = side[0] == MX_SIDE_MIRROR && mx_min(cut->b, cut->n) < p->h;
-    if (!first_short && !(side[1] == MX_SIDE_MIRROR && last < p->h)) return 0;
-    return mx_fail(why, -EINVAL,
-                   "%c=mirror: one Block must hold the %d cells that the frame copies, and with Blocks of "
-                   "%lld %s the %s one has only %lld: take another length, or all %lld",
-                   'x' + dim, p->h, (long long)cut->b, unit(dim), first_short ? "first" : "last",
-                   (long long)(first_short ? mx_min(cut->b, cut->n) : last), (long long)mx_extent_of(p, dim));
+    const int64_t own[2] = {mx_min(cut->b, cut->n), cut->n - (cut->count - 1) * cut->b};
+    if (cut->count == 1) return 0;
+    for (int end = 0; end < 2; end++) {
+        const int64_t need = mx_sides_sources(&p->sides, dim, end, p->h);
+        if (own[end] < need)
+            return mx_fail(why, -EINVAL,
+                           "%c=%s: one Block must hold the %lld cells that the frame copies, and with Blocks "
+                           "of %lld %s the %s one has only %lld: take another length, or all %lld",
+                           'x' + dim, kind(p, dim, end), (long long)need, (long long)cut->b, unit(dim),
+                           end == 0 ? "first" : "last", (long long)own[end], (long long)mx_extent_of(p, dim));
+    }
+    return 0;
 }
 
 int mx_check_not_periodic(const struct mx_problem *p, const char *what, mx_why *why) {

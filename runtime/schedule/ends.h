@@ -3,8 +3,9 @@
  * loaded or stored.
  *
  *     fixed      the frame is loaded and stored like all else, or never touched
- *     copies     mirror, and periodic where one call of an engine has whatever a frame copies: the frame is
- *                refreshed by whoever writes the row or plane that it copies (engine/after.h)
+ *     copies     all other kinds, of some field at least, and periodic where one call of an engine has
+ *                whatever a frame copies: the frame is refreshed by whoever writes the row or plane that it
+ *                copies (engine/after.h)
  *     ghost      periodic where that cannot be: levels * h layers beyond either end are loaded, computed
  * along while level by level h of them are used up, and never stored
  *

@@ -7,9 +7,9 @@
  * is loaded into array 1 as far as level 1 replaces it and level 2 reads the frame, which is what a block of
  * one step less would load; the last two levels are both valid on the block itself, and stored.
  *
- * Sides. At a periodic end the halo of a block is ghost layers, from the other end of the grid. At a mirror
- * end the Block has the frame, which whoever computes what it copies refreshes; blocks store the frame with
- * what it copies.
+ * Sides. At a periodic end the halo of a block is ghost layers, from the other end of the grid. At
+ * other ends whose frame copies the Block has the frame, which whoever computes what it copies refreshes;
+ * blocks store the frame with what it copies.
  */
 #include "schedule/walk.h"
 
@@ -40,35 +40,58 @@ static void redundant_begin(struct mx_walk *w) {
     }
 }
 
-static void load_older(struct mx_walk *w, int64_t z0, int64_t z1) {
-    struct mx_cut y, z;
-    cuts(&w->problem, &w->plan, &y, &z);
-    struct mx_range ys = mx_lap_span(&y, w->pass % y.count, w->levels - 1),
-                    zs = mx_lap_span(&z, w->pass / y.count, w->levels - 1);
-    mx_walk_move(w, MX_STEP_LOAD, 1, w->buffer,
-                 (struct mx_region){ys.lo, ys.hi, mx_max(z0, zs.lo), mx_min(z1, zs.hi)});
-}
-
-/* Array 1 needs as much of the frame as level 2 reads. */
-static void redundant_load(struct mx_walk *w, int64_t z0, int64_t z1) {
-    int64_t h = w->problem.h;
-    mx_walk_move(w, MX_STEP_LOAD, 0, w->buffer, (struct mx_region){w->block.y0, w->block.y1, z0, z1});
-    if (w->base.shape.pairs) load_older(w, z0, z1);
-    mx_walk_load_fixed(w, z0, z1);
-    if (w->levels < 2 || w->base.shape.pairs) return;
-    const struct mx_window *second = &w->whole[1];
-    struct mx_region read = {second->y0 - h, second->y1 + h, mx_max(z0, second->z0 - h),
-                             mx_min(z1, second->z1 + h)};
-    mx_walk_copy_z_frame(w, 0, read);
-    mx_walk_copy_y_frame(w, 0, read);
-}
-
 /* The block's own rows or planes, with the frame that copies them. */
 static struct mx_range owned(const struct mx_problem *p, int dim, bool ghost, struct mx_range own) {
     const int64_t n = mx_extent_of(p, dim), h = p->h;
     if (own.lo == h && mx_end_copies(p, ghost, dim, 0)) own.lo = 0;
     if (own.hi == n + h && mx_end_copies(p, ghost, dim, 1)) own.hi = n + 2 * h;
     return own;
+}
+
+/* Frames are stored that copy cells in some fields and keep what they are in others. */
+static bool keeps_some(const struct mx_problem *p) {
+    for (int dim = MX_DIM_Y; dim <= MX_DIM_Z; dim++)
+        for (int end = 0; end < 2; end++)
+            if (p->sides.side[dim][end] == MX_SIDE_SEVERAL &&
+                (mx_sides_kinds(&p->sides, dim, end) & 1 << MX_SIDE_FIXED) != 0)
+                return true;
+    return false;
+}
+
+/* Rows or planes of level -1 that a block loads: what it replaces and level 2 reads, and what it stores
+ * without having written it. Periodic dimensions have ghosts. */
+static struct mx_range older(const struct mx_problem *p, int dim, const struct mx_cut *cut, int64_t j,
+                             int64_t levels) {
+    if (levels > 1 || !keeps_some(p)) return mx_lap_span(cut, j, levels - 1);
+    return owned(p, dim, mx_sides_periodic(&p->sides, dim), mx_lap_window(cut, j, levels, levels));
+}
+
+static int64_t older_sum(const struct mx_problem *p, int dim, const struct mx_cut *cut, int64_t levels) {
+    if (levels > 1 || !keeps_some(p)) return mx_lap_span_sum(cut, levels - 1);
+    return mx_extent_of(p, dim) + (mx_sides_periodic(&p->sides, dim) ? 0 : mx_copied_layers(p, dim));
+}
+
+static void load_older(struct mx_walk *w, int64_t z0, int64_t z1) {
+    struct mx_cut y, z;
+    cuts(&w->problem, &w->plan, &y, &z);
+    struct mx_range ys = older(&w->problem, MX_DIM_Y, &y, w->pass % y.count, w->levels),
+                    zs = older(&w->problem, MX_DIM_Z, &z, w->pass / y.count, w->levels);
+    mx_walk_move(w, MX_STEP_LOAD, 1, w->buffer,
+                 (struct mx_region){ys.lo, ys.hi, mx_max(z0, zs.lo), mx_min(z1, zs.hi)});
+}
+
+/* Array 1 needs as much of the frame as level 2 reads, or is stored with it. */
+static void redundant_load(struct mx_walk *w, int64_t z0, int64_t z1) {
+    int64_t h = w->problem.h;
+    mx_walk_move(w, MX_STEP_LOAD, 0, w->buffer, (struct mx_region){w->block.y0, w->block.y1, z0, z1});
+    if (w->base.shape.pairs) load_older(w, z0, z1);
+    mx_walk_load_fixed(w, z0, z1);
+    if (w->base.shape.pairs || (w->levels < 2 && !keeps_some(&w->problem))) return;
+    const struct mx_window *second = &w->whole[w->levels < 2 ? 0 : 1];
+    struct mx_region read = {second->y0 - h, second->y1 + h, mx_max(z0, second->z0 - h),
+                             mx_min(z1, second->z1 + h)};
+    mx_walk_copy_z_frame(w, 0, read);
+    mx_walk_copy_y_frame(w, 0, read);
 }
 
 static void redundant_store(struct mx_walk *w, int64_t z0, int64_t z1) {
@@ -161,7 +184,8 @@ static void redundant_traffic(const struct mx_problem *problem, const struct mx_
         const int64_t levels = all.levels, sweeps = all.count;
         int64_t read = mx_lap_span_sum(&y, levels) * mx_lap_span_sum(&z, levels);
         int64_t fixed = mx_fixed_traffic(problem, layout, &y, mx_lap_window, &z, mx_lap_window, levels);
-        if (shape.pairs) read += mx_lap_span_sum(&y, levels - 1) * mx_lap_span_sum(&z, levels - 1);
+        if (shape.pairs)
+            read += older_sum(problem, MX_DIM_Y, &y, levels) * older_sum(problem, MX_DIM_Z, &z, levels);
         for (int end = 0; end < 2; end++) read -= redundant_given(problem, plan, levels, end);
         t.read_bytes += sweeps * (read * layout->row_pitch_bytes + fixed);
         t.fixed_read_bytes += sweeps * fixed;

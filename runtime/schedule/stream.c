@@ -36,9 +36,9 @@
  *
  * C. Planes of C are loaded with those of level 0, and stay until the last level has read them.
  *
- * Sides (ends.h). At a mirror end in z the h frame planes behind the last are loaded together, and those
- * before the first stored together, which the ring has room for. Of strips the first and the last have what
- * mirror frames in y copy, and inserted seams refresh the frame planes that copy them.
+ * Sides (ends.h). At an end in z whose frame copies the h frame planes behind the last are loaded together,
+ * and those before the first stored together, which the ring has room for. Of strips the first and the last
+ * have what frames in y copy, and inserted seams refresh the frame planes that copy them.
  *
  * Periodic z: the Block begins bt*h planes before the interior and ends as many behind it, loaded from the
  * other end. Level l (from 1) computes (bt-l)*h planes beyond either end, so that the last computes the
@@ -231,7 +231,8 @@ static int64_t below(const struct mx_problem *p) {
     return mx_end_copies(p, periodic_z(p), MX_DIM_Z, 0) ? p->h : 0;
 }
 static int64_t above(const struct mx_problem *p) {
-    return mx_end_copies(p, periodic_z(p), MX_DIM_Z, 1) ? p->h - 1 : 0;
+    return mx_end_copies(p, periodic_z(p), MX_DIM_Z, 1) ? mx_sides_sources(&p->sides, MX_DIM_Z, 1, p->h) - 1
+                                                        : 0;
 }
 
 /* Planes that a pass of the longest sweep has. */

@@ -19,7 +19,7 @@ static void touch(struct mx_step *s, int32_t array, bool writes, int64_t z0, int
 /* The frame planes that copy one of them are written too, of those that the Block has. */
 static void touch_written(const struct mx_walk *w, struct mx_step *s, int32_t array, int64_t z0, int64_t z1) {
     if (!w->base.shape.ghost[MX_DIM_Z]) {
-        mx_side_extend(w->problem.sides.side[MX_DIM_Z], w->problem.nz, w->problem.h, &z0, &z1);
+        mx_sides_extend(&w->problem.sides, MX_DIM_Z, w->problem.nz, w->problem.h, &z0, &z1);
         z0 = mx_max(z0, w->block.z0), z1 = mx_min(z1, w->block.z1);
     }
     touch(s, array, true, z0, z1);
@@ -163,8 +163,10 @@ static void push_advance(struct mx_walk *w, int64_t from, int64_t to) {
 /* The frame that copies the last planes is there before any of them is computed: what is loaded later would
  * be the past. */
 static void load_up_to(struct mx_walk *w, int64_t z) {
-    const bool frame = mx_end_copies(&w->problem, w->base.shape.ghost[MX_DIM_Z], MX_DIM_Z, 1);
-    z = frame && z > w->problem.nz + w->problem.h ? w->block.z1 : mx_min(z, w->block.z1);
+    const struct mx_problem *p = &w->problem;
+    const bool frame = mx_end_copies(p, w->base.shape.ghost[MX_DIM_Z], MX_DIM_Z, 1);
+    const int64_t without = p->nz + 2 * p->h - mx_sides_sources(&p->sides, MX_DIM_Z, 1, p->h);
+    z = frame && z > without ? w->block.z1 : mx_min(z, w->block.z1);
     if (z <= w->loaded) return;
     if (w->ops->load != NULL) w->ops->load(w, w->loaded, z);
     w->loaded = z;
@@ -174,8 +176,10 @@ static void load_up_to(struct mx_walk *w, int64_t z) {
 static void store_up_to(struct mx_walk *w, int64_t z) {
     const bool frame = mx_end_copies(&w->problem, w->base.shape.ghost[MX_DIM_Z], MX_DIM_Z, 0);
     const bool computed = w->front >= w->front_end;
+    const int64_t h = w->problem.h,
+                  copied = h + mx_sides_sources(&w->problem.sides, MX_DIM_Z, 0, w->problem.h);
     z = mx_min(z, w->block.z1);
-    if (frame && !computed && w->stored < w->problem.h && z < 2 * w->problem.h) return;
+    if (frame && !computed && w->stored < h && z < copied) return;
     if (z <= w->stored) return;
     if (w->ops->store != NULL) w->ops->store(w, w->stored, z);
     w->stored = z;

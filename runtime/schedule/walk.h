@@ -19,9 +19,9 @@ struct mx_walk_ops {
      * from the plan's, slab; the walk's other fields are read only. */
     void (*begin)(struct mx_walk *walk);
     /* Push the steps that bring planes [z0,z1) into the Block, and take them out of it. NULL: mapped
-     * Buffers. At mirror ends of z: the upper frame is loaded at once, before any plane that it copies is
-     * computed. The lower frame is stored together with the planes that it copies (walk.c, load_up_to and
-     * store_up_to). */
+     * Buffers. At ends of z whose frame copies: the upper frame is loaded at once, before any plane that it
+     * copies is computed. The lower frame is stored together with the planes that it copies (walk.c,
+     * load_up_to and store_up_to). */
     void (*load)(struct mx_walk *walk, int64_t z0, int64_t z1);
     void (*store)(struct mx_walk *walk, int64_t z0, int64_t z1);
     const void *variant; /* the algorithm's own */

@@ -43,7 +43,9 @@ int64_t mx_execute_block_bytes(const struct mx_shape *shape, const struct mx_lay
 /* A frame that copies planes comes with the last of them, and goes with the first. */
 int64_t mx_execute_piece_bytes(const struct mx_problem *problem, const struct mx_shape *shape,
                                const struct mx_layout *layout, const struct mx_plan *plan) {
-    const int64_t more = mx_sides_fixed(&problem->sides, MX_DIM_Z) ? 0 : 2 * problem->h;
+    const struct mx_sides *s = &problem->sides;
+    const int64_t more =
+        mx_sides_fixed(s, MX_DIM_Z) ? 0 : 2 * problem->h + mx_sides_any(s, MX_DIM_Z, MX_SIDES_NODE);
     const int64_t planes = mx_min(mx_max(plan->slab, 1) + more, layout->planes), page = 4096;
     int64_t bytes = mx_block_plane_bytes(shape, layout);
     for (int i = 0; i < MX_MAX_FIXED; i++)

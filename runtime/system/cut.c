@@ -36,6 +36,21 @@ int mx_ranks_table(int64_t nz, const char *weights, int ranks, mx_why *why, int6
     return err;
 }
 
+/* The ranks at the ends have what the frames there copy. */
+static int check_ends(const struct mx_problem *whole, const int64_t *first, int ranks, mx_why *why) {
+    for (int end = 0; end < 2; end++) {
+        const int rank = end == 0 ? 0 : ranks - 1;
+        const int64_t planes = first[rank + 1] - first[rank],
+                      need = mx_sides_sources(&whole->sides, MX_DIM_Z, end, whole->h);
+        if (planes < need)
+            return mx_fail(why, -EINVAL,
+                           "the frame at the %s end of z copies %lld planes, and rank %d has %lld: take fewer "
+                           "ranks, or other --rank-weights",
+                           end == 0 ? "lower" : "upper", (long long)need, rank, (long long)planes);
+    }
+    return 0;
+}
+
 int mx_ranks_cut(const struct mx_problem *whole, const int64_t *first, int rank, int ranks, mx_why *why,
                  struct mx_problem *out) {
     const bool ring = mx_sides_periodic(&whole->sides, MX_DIM_Z);
@@ -52,6 +67,8 @@ int mx_ranks_cut(const struct mx_problem *whole, const int64_t *first, int rank,
             "neighbour: take %lld ranks or fewer, or other --rank-weights",
             (long long)whole->nz, ranks, (long long)least, (long long)(whole->h * mx_levels_a_step(whole)),
             (long long)(whole->nz / (whole->h * mx_levels_a_step(whole))));
+    const int err = check_ends(whole, first, ranks, why);
+    if (err < 0) return err;
     p.all_nz = whole->nz;
     p.least_nz = least;
     p.first_plane = first[rank];

@@ -5,94 +5,106 @@
 #include <errno.h>
 #include <math.h>
 #include <memext/backend.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const side_names[] = {"fixed", "mirror", "periodic", "neighbour"};
-enum { SIDES = 3 };
+/* ---- what copies what, in one dimension */
 
-static int side_find(const char *from, size_t length) {
-    for (int i = 0; i < SIDES; i++)
-        if (strlen(side_names[i]) == length && memcmp(side_names[i], from, length) == 0) return i;
-    return -1;
-}
-
-int mx_sides_parse(const char *text, mx_why *why, struct mx_sides *sides) {
-    if (text[0] < 'x' || text[0] > 'z' || text[1] != '=')
-        return mx_fail(
-            why, -EINVAL,
-            "side '%s' names no axis: begin it with x=, y= or z=, such as x=periodic or z=fixed,mirror",
-            text);
-    const char *first = text + 2, *comma = strchr(first, ','), *second = comma != NULL ? comma + 1 : first;
-    const size_t length[2] = {comma != NULL ? (size_t)(comma - first) : strlen(first), strlen(second)};
-    const int side[2] = {side_find(first, length[0]), side_find(second, length[1])};
-    for (int i = 0; i < 2; i++)
-        if (side[i] < 0)
-            return mx_fail(
-                why, -EINVAL,
-                "side '%.*s' of '%s' is not known; a side is fixed, mirror or periodic, and two of "
-                "them have a comma between them: z=fixed,mirror",
-                (int)length[i], i == 0 ? first : second, text);
-    if ((side[0] == MX_SIDE_PERIODIC) != (side[1] == MX_SIDE_PERIODIC))
-        return mx_fail(why, -EINVAL,
-                       "side '%s' is periodic at one end only; both ends are or none is: %c=periodic", text,
-                       text[0]);
-    for (int i = 0; i < 2; i++) sides->side[text[0] - 'x'][i] = (uint8_t)side[i];
-    return 0;
-}
-
-int mx_sides_read(const char *const *word, int32_t n, mx_why *why, struct mx_sides *sides) {
-    struct mx_sides read = *sides;
-    const char *named[3] = {NULL, NULL, NULL};
-    for (int32_t i = 0; i < n; i++) {
-        const struct mx_sides before = read;
-        int err = mx_sides_parse(word[i], why, &read);
-        if (err < 0) return err;
-        const int d = word[i][0] - 'x';
-        if (named[d] != NULL && memcmp(before.side[d], read.side[d], sizeof read.side[d]) != 0)
-            return mx_fail(why, -EINVAL,
-                           "the sides in %c are given twice, as '%s' and as '%s'; leave one of them out",
-                           'x' + d, named[d], word[i]);
-        named[d] = word[i];
+int64_t mx_side_source(const uint8_t side[2], int64_t n, int32_t h, int64_t i) {
+    const bool high = i >= n + h;
+    if (i >= h && !high) return i;
+    const int64_t beyond = high ? i - n - h : h - 1 - i; /* from 0, outwards */
+    int64_t inward;
+    switch (side[high]) {
+    case MX_SIDE_MIRROR:
+    case MX_SIDE_ODD:
+        inward = beyond;
+        break;
+    case MX_SIDE_MIRROR_NODE:
+    case MX_SIDE_ODD_NODE:
+        inward = beyond + 1;
+        break;
+    case MX_SIDE_EDGE:
+        inward = 0;
+        break;
+    case MX_SIDE_PERIODIC:
+        inward = n - 1 - beyond;
+        break;
+    default:
+        return i;
     }
-    return *sides = read, 0;
+    return high ? n + h - 1 - inward : h + inward;
 }
 
-const char *mx_sides_text(const struct mx_sides *sides, char text[MX_SIDES_TEXT]) {
-    size_t at = 0;
-    text[0] = 0;
-    for (int d = 0; d < 3; d++) {
-        const uint8_t *side = sides->side[d];
-        if (mx_sides_fixed(sides, d)) continue;
-        const bool alike = side[0] == side[1];
-        at += (size_t)snprintf(text + at, MX_SIDES_TEXT - at, "%s%c=%s%s%s", at > 0 ? " " : "", 'x' + d,
-                               side_names[side[0]], alike ? "" : ",", alike ? "" : side_names[side[1]]);
+int mx_side_copies(const uint8_t side[2], int64_t n, int32_t h, int64_t i, int64_t out[MX_SIDE_COPIES]) {
+    const int64_t a = i - h, b = n + h - 1 - i; /* cells before and behind it */
+    int count = 0;
+    if (a < 0 || b < 0 || (a > h && b > h)) return 0;
+    for (int64_t f = 0; f < h; f++) {
+        if (mx_side_source(side, n, h, f) == i) out[count++] = f;
+        if (mx_side_source(side, n, h, n + h + f) == i) out[count++] = n + h + f;
     }
-    return text;
+    return count;
 }
 
-int mx_sides_check(const struct mx_sides *sides, const struct mx_problem *p, mx_why *why) {
-    for (int d = 0; d < 3; d++) {
-        const int64_t n = mx_extent_of(p, d);
-        if (mx_sides_fixed(sides, d) || n >= p->h) continue;
-        const uint8_t *side = sides->side[d];
-        return mx_fail(
-            why, -EINVAL,
-            "the grid has %lld cells in %c, and a %s side copies the %d nearest (the radius); make it "
-            "%d cells or more, or the side fixed",
-            (long long)n, 'x' + d, side_names[side[0] != MX_SIDE_FIXED ? side[0] : side[1]], p->h, p->h);
+static void extend(const uint8_t side[2], int64_t n, int32_t h, int64_t from, int64_t end, int64_t *lo,
+                   int64_t *hi) {
+    int64_t copy[MX_SIDE_COPIES];
+    for (int64_t i = from; i < end; i++) {
+        if (i > 2 * h && i < n - 1) { /* those between the ends have no copies */
+            i = mx_min(n - 1, end) - 1;
+            continue;
+        }
+        for (int k = mx_side_copies(side, n, h, i, copy); k-- > 0;) {
+            *lo = mx_min(*lo, copy[k]);
+            *hi = mx_max(*hi, copy[k] + 1);
+        }
     }
-    return 0;
 }
 
-/* The frame cells at `end` whose sources lie in `cells`: sources s run against the frame's cells (mirror: f =
- * sum - s) or with them (periodic: f = s - shift). */
-static struct mx_cells frame_of(enum mx_side side, int end, int64_t n, int32_t h, struct mx_cells c) {
+/* The two ends have nothing to do with each other. */
+void mx_sides_extend(const struct mx_sides *sides, int dim, int64_t n, int32_t h, int64_t *from,
+                     int64_t *end) {
+    int64_t lo = *from, hi = *end;
+    for (int e = 0; e < 2; e++)
+        for (int k = 0; k < MX_SIDE_KINDS; k++) {
+            uint8_t side[2] = {MX_SIDE_FIXED, MX_SIDE_FIXED};
+            if ((MX_SIDES_COPY & mx_sides_kinds(sides, dim, e)) >> k & 1) {
+                side[e] = (uint8_t)k;
+                extend(side, n, h, *from, *end, &lo, &hi);
+            }
+        }
+    *from = lo;
+    *end = hi;
+}
+
+void mx_side_copy(char *to, const char *from, int64_t bytes, int64_t element_bytes, bool minus) {
+    if (!minus) {
+        if (to != from) memcpy(to, from, (size_t)bytes);
+    } else if (element_bytes == 8) {
+        for (int64_t i = 0; i < bytes / 8; i++)
+            ((uint64_t *)to)[i] = ((const uint64_t *)from)[i] ^ UINT64_C(1) << 63;
+    } else {
+        for (int64_t i = 0; i < bytes / 4; i++)
+            ((uint32_t *)to)[i] = ((const uint32_t *)from)[i] ^ UINT32_C(1) << 31;
+    }
+}
+
+/* ---- rows and their x frames */
+
+/* Of images: frame cell f and its source s have f + s = sum. */
+static bool is_image(uint8_t side, int end, int64_t n, int32_t h, int64_t *sum) {
+    const bool node = (MX_SIDES_NODE >> side & 1) != 0;
+    *sum = end == 0 ? 2 * h - 1 + node : 2 * (n + h) - 1 - node;
+    return node || side == MX_SIDE_MIRROR || side == MX_SIDE_ODD;
+}
+
+/* The frame cells at `end` whose sources lie in `cells`, of images, periodic (f = s - shift) and others. */
+static struct mx_cells frame_of(uint8_t side, int end, int64_t n, int32_t h, struct mx_cells c) {
     const int64_t f0 = end == 0 ? 0 : n + h, f1 = f0 + h;
     struct mx_cells f = {0, 0};
-    if (side == MX_SIDE_MIRROR) {
-        const int64_t sum = end == 0 ? 2 * h - 1 : 2 * (n + h) - 1;
+    int64_t sum;
+    if (is_image(side, end, n, h, &sum)) {
         f = (struct mx_cells){sum - c.x1 + 1, sum - c.x0 + 1};
     } else if (side == MX_SIDE_PERIODIC) {
         const int64_t shift = end == 0 ? n : -n;
@@ -104,40 +116,95 @@ static struct mx_cells frame_of(enum mx_side side, int end, int64_t n, int32_t h
     return f.x0 < f.x1 ? f : (struct mx_cells){0, 0};
 }
 
-void mx_sides_x_frame(const struct mx_sides *sides, const struct mx_problem *p, struct mx_cells cells,
-                      struct mx_cells out[2]) {
-    for (int end = 0; end < 2; end++)
-        out[end] = frame_of((enum mx_side)sides->side[MX_DIM_X][end], end, p->nx, p->h, cells);
+void mx_side_x_frame(const uint8_t side[2], int64_t nx, int32_t h, struct mx_cells cells,
+                     struct mx_cells out[2]) {
+    for (int end = 0; end < 2; end++) out[end] = frame_of(side[end], end, nx, h, cells);
 }
 
-int mx_sides_x_copies(const struct mx_sides *sides, int64_t nx, int32_t h, struct mx_cells cells,
-                      struct mx_x_copy out[2]) {
+int mx_side_x_copies(const uint8_t side[2], int64_t nx, int32_t h, struct mx_cells cells,
+                     struct mx_x_copy out[2]) {
     int n = 0;
     for (int end = 0; end < 2; end++) {
-        const enum mx_side side = (enum mx_side)sides->side[MX_DIM_X][end];
-        if (side == MX_SIDE_FIXED) continue;
-        const struct mx_cells f = frame_of(side, end, nx, h, cells);
-        if (f.x0 >= f.x1) continue;
-        const int64_t sum = end == 0 ? 2 * h - 1 : 2 * (nx + h) - 1, shift = end == 0 ? nx : -nx;
-        out[n++] = side == MX_SIDE_MIRROR ? (struct mx_x_copy){f.x0, f.x1, sum - f.x0, -1}
-                                          : (struct mx_x_copy){f.x0, f.x1, f.x0 + shift, 1};
+        const struct mx_cells f = frame_of(side[end], end, nx, h, cells);
+        int64_t sum;
+        if (!mx_side_is_copy(side[end]) || f.x0 >= f.x1) continue;
+        struct mx_x_copy *c = &out[n++];
+        *c = (struct mx_x_copy){f.x0, f.x1, mx_side_source(side, nx, h, f.x0), 1,
+                                mx_side_minus(side, nx, h, f.x0)};
+        if (is_image(side[end], end, nx, h, &sum)) c->step = -1;
+        if (side[end] == MX_SIDE_EDGE) c->step = 0;
     }
     return n;
 }
 
-void mx_sides_plane(const struct mx_sides *sides, const struct mx_problem *p, const struct mx_layout *l,
-                    int array, char *plane) {
-    const int64_t rows = p->ny + 2 * p->h;
+void mx_side_zero_x(const uint8_t side[2], int64_t nx, int32_t h, struct mx_cells c, int64_t element_bytes,
+                    char *row) {
+    const int64_t ends[2] = {h, nx + h - 1};
+    for (int end = 0; end < 2; end++)
+        if (side[end] == MX_SIDE_ODD_NODE && ends[end] >= c.x0 && ends[end] < c.x1)
+            memset(row + ends[end] * element_bytes, 0, (size_t)element_bytes);
+}
+
+/* What one field has in all rows. */
+struct field_sides {
+    struct mx_ends x, y, z;
+    int64_t element, row_bytes;
+    struct mx_cells inner;
     struct mx_x_copy copy[2];
-    const int n = mx_sides_x_copies(sides, p->nx, p->h, (struct mx_cells){p->h, p->nx + p->h}, copy);
-    for (int32_t f = 0; f < mx_field_count(p, array) && n > 0; f++)
+    int copies;
+};
+
+static struct field_sides field_sides(const struct mx_sides *s, const struct mx_problem *p, int array,
+                                      int32_t f) {
+    struct field_sides o = {.x = mx_ends_of(s, array, f, MX_DIM_X),
+                            .y = mx_ends_of(s, array, f, MX_DIM_Y),
+                            .z = mx_ends_of(s, array, f, MX_DIM_Z),
+                            .element = mx_dtype_bytes(mx_field_dtype(p, array, f)),
+                            .inner = {p->h, p->nx + p->h}};
+    o.row_bytes = (p->nx + 2 * p->h) * o.element;
+    o.copies = mx_side_x_copies(o.x.side, p->nx, p->h, o.inner, o.copy);
+    return o;
+}
+
+/* A row that is row y of plane z, interior or of a fixed frame. */
+static void own_row(const struct field_sides *o, const struct mx_problem *p, int64_t y, int64_t z,
+                    char *row) {
+    const int64_t h = p->h;
+    if (y >= h && y < p->ny + h && z >= h && z < p->nz + h) {
+        mx_side_zero_x(o->x.side, p->nx, p->h, o->inner, o->element, row);
+        if (mx_side_zero(o->y.side, p->ny, p->h, y) || mx_side_zero(o->z.side, p->nz, p->h, z))
+            memset(row + h * o->element, 0, (size_t)(p->nx * o->element));
+    }
+    mx_sides_copy_x(o->copy, o->copies, o->element, row);
+}
+
+void mx_sides_row(const struct mx_sides *sides, const struct mx_problem *p, int array, int32_t field,
+                  int64_t y, int64_t z, char *row) {
+    const struct field_sides o = field_sides(sides, p, array, field);
+    own_row(&o, p, mx_side_source(o.y.side, p->ny, p->h, y), mx_side_source(o.z.side, p->nz, p->h, z), row);
+    const bool minus = mx_side_minus(o.y.side, p->ny, p->h, y) != mx_side_minus(o.z.side, p->nz, p->h, z);
+    mx_side_copy(row, row, o.row_bytes, o.element, minus);
+}
+
+void mx_sides_plane(const struct mx_sides *sides, const struct mx_problem *p, const struct mx_layout *l,
+                    int array, int64_t z, char *plane) {
+    const int64_t rows = p->ny + 2 * p->h, pitch = l->row_pitch_bytes;
+    for (int32_t f = 0; f < mx_field_count(p, array); f++) {
+        const struct field_sides o = field_sides(sides, p, array, f);
+        const int64_t from_z = mx_side_source(o.z.side, p->nz, p->h, z);
+        const bool minus_z = mx_side_minus(o.z.side, p->nz, p->h, z);
+        char *first = plane + l->field_offset_bytes[array][f];
         for (int64_t y = 0; y < rows; y++)
-            mx_sides_copy_x(copy, n, mx_dtype_bytes(mx_field_dtype(p, array, f)),
-                            plane + y * l->row_pitch_bytes + l->field_offset_bytes[array][f]);
-    for (int64_t y = 0; y < rows; y++) {
-        const int64_t from = mx_side_source(sides->side[MX_DIM_Y], p->ny, p->h, y);
-        if (from != y)
-            memcpy(plane + y * l->row_pitch_bytes, plane + from * l->row_pitch_bytes, (size_t)l->row_bytes);
+            if (mx_side_source(o.y.side, p->ny, p->h, y) == y) {
+                own_row(&o, p, y, from_z, first + y * pitch);
+                mx_side_copy(first + y * pitch, first + y * pitch, o.row_bytes, o.element, minus_z);
+            }
+        for (int64_t y = 0; y < rows; y++) {
+            const int64_t from = mx_side_source(o.y.side, p->ny, p->h, y);
+            if (from != y)
+                mx_side_copy(first + y * pitch, first + from * pitch, o.row_bytes, o.element,
+                             mx_side_minus(o.y.side, p->ny, p->h, y));
+        }
     }
 }
 
@@ -216,20 +283,4 @@ void mx_frame_row(const struct mx_frame *frame, int64_t nx, int32_t h, enum mx_d
     }
     for (int64_t x = 0; x < all; x = x + 1 == h ? nx + h : x + 1)
         memcpy(row + x * e, row + (h + mx_frame_source(frame, nx, h, x)) * e, (size_t)e);
-}
-
-void mx_side_extend(const uint8_t side[2], int64_t n, int32_t h, int64_t *from, int64_t *end) {
-    int64_t lo = *from, hi = *end, copy[2];
-    for (int64_t i = *from; i < *end; i++) {
-        if (i >= 2 * h && i < n) { /* those between the ends have no copies */
-            i = mx_min(n, *end) - 1;
-            continue;
-        }
-        for (int k = mx_side_copies(side, n, h, i, copy); k-- > 0;) {
-            lo = mx_min(lo, copy[k]);
-            hi = mx_max(hi, copy[k] + 1);
-        }
-    }
-    *from = lo;
-    *end = hi;
 }

@@ -3,15 +3,28 @@
  * Pure.
  *
  * A cell of one dimension is named by its index with the frame counted: 0 .. n+2h-1, of which h .. n+h-1 are
- * the interior. Its side 0 is the frame before the interior, side 1 the one behind it:
+ * the interior. Its side 0 is the frame before the interior, side 1 the one behind it. For side 0, with k = 1
+ * .. h counted outwards (side 1 is the same seen from its end):
  *
- *     fixed      the frame keeps the values that it began with
- *     mirror     frame cell h-1-i is interior cell h+i, and at the other end alike: zero normal derivative
- *     periodic   frame cell h-1-i is cell n+h-1-i, and n+h+i is h+i: the cell at the opposite end
+ *     fixed        the frame keeps the values that it began with
+ *     mirror       frame cell h-k = cell h+k-1: an image about the face of the outermost cell
+ *     odd          frame cell h-k = - cell h+k-1
+ *     mirror-node  frame cell h-k = cell h+k: an image about the middle of the outermost cell
+ *     odd-node     frame cell h-k = - cell h+k, and the outermost cell h is 0
+ *     edge         frame cell h-k = cell h
+ *     periodic     frame cell h-k = cell n+h-k, the one at the opposite end; of all fields, at both ends
+ *
+ * Minus changes the sign bit and nothing else: of 0 it makes -0, of a NaN the NaN with the other sign.
  *
  * Frames are made in x first, then in y over whole rows, x frame included, then in z over whole planes: so
- * corners are copies of copies. Rows of frames that are fixed have an x frame like every other row, and
- * planes of them a y frame. tests/unit/test_after.c has it as plain loops.
+ * corners are copies of copies, with the product of their signs. Rows of frames that are fixed have an x
+ * frame like every other row, and planes of them a y frame. Every field has sides of its own: what is said of
+ * rows and planes holds for the part of a field in them. tests/unit/after_world.c has it as plain loops.
+ *
+ * The 0 of odd-node is +0. It is put in place of what the cell holds wherever a state comes about: in both
+ * arrays of the initial state, and in every level after the kernel has computed the cell and sources have
+ * been added, before anything looks at it. So kernels, probes, norms, outputs and counts of cells that are
+ * not finite see 0 there. It is of interior cells alone: frames that are fixed keep their values.
  */
 #ifndef MX_SIDES_H
 #define MX_SIDES_H
@@ -22,22 +35,68 @@ enum mx_side {
     MX_SIDE_FIXED,
     MX_SIDE_MIRROR,
     MX_SIDE_PERIODIC,
-    MX_SIDE_NEIGHBOUR /* of z: another rank has what lies beyond (struct mx_problem). Nothing is copied: there
-                         are ghost layers, of which the Buffers have none. No user says so */
+    MX_SIDE_NEIGHBOUR, /* of z: another rank has what lies beyond (struct mx_problem). Nothing is copied:
+                          there are ghost layers, of which the Buffers have none. No user says so */
+    MX_SIDE_ODD,
+    MX_SIDE_MIRROR_NODE,
+    MX_SIDE_ODD_NODE,
+    MX_SIDE_EDGE,
+    MX_SIDE_SEVERAL, /* of struct mx_sides: fields differ */
+    MX_SIDE_KINDS = MX_SIDE_SEVERAL
 };
 enum { MX_DIM_X, MX_DIM_Y, MX_DIM_Z };
 
-/* "x=periodic" (both ends), "z=fixed,mirror" (end 0, end 1): changes the dimension that is named and leaves
- * the others. -EINVAL, with a sentence, for anything else, and for periodic at one end only. */
-int mx_sides_parse(const char *text, mx_why *why, struct mx_sides *sides);
-/* n of them. -EINVAL, with a sentence, too where two say different things of one dimension. */
-int mx_sides_read(const char *const *word, int32_t n, mx_why *why, struct mx_sides *sides);
-/* "x=periodic z=fixed,mirror": the dimensions that are not fixed at both ends, "" if there is none; what
- * mx_sides_parse takes, word by word. Never more than MX_SIDES_TEXT bytes. */
-enum { MX_SIDES_TEXT = 80 };
-const char *mx_sides_text(const struct mx_sides *sides, char text[MX_SIDES_TEXT]);
-/* -EINVAL, with a sentence: mirror and periodic copy h cells, so that n must not be less than h. */
+/* The sides of a run, from words: "x=periodic" (both ends), "z=fixed,mirror" (end 0, end 1) for all fields,
+ * "vx:z=odd" for one, which says more than what is said of all. Axes that are not named are fixed. The
+ * problem gives the fields, both arrays'; that of a built-in stencil is u. -EINVAL, with a sentence, for
+ * anything else, for periodic at one end or in some fields only, and where two words say different things of
+ * the same. */
+int mx_sides_read(const char *const *word, int32_t n, const struct mx_problem *problem, mx_why *why,
+                  struct mx_sides *sides);
+/* "x=periodic z=fixed,mirror vx:z=odd": what mx_sides_read takes, word by word; "" where all is fixed. Never
+ * more than MX_SIDES_TEXT bytes. */
+enum { MX_SIDES_TEXT = 3 * (2 * MX_MAX_FIELDS + 1) * (MX_FIELD_NAME + 28) };
+const char *mx_sides_text(const struct mx_sides *sides, const struct mx_problem *problem,
+                          char text[MX_SIDES_TEXT]);
+/* The first bytes of it, for a sentence; "fixed" where all is. */
+enum { MX_SIDES_BRIEF = 160 };
+const char *mx_sides_brief(const struct mx_sides *sides, const struct mx_problem *problem,
+                           char text[MX_SIDES_BRIEF]);
+const char *mx_side_name(uint8_t side);
+/* -EINVAL, with a sentence: n must not be less than the cells that a side copies: h, and h + 1 of the kinds
+ * about a node, whose outermost cell has no image; edge copies one. */
 int mx_sides_check(const struct mx_sides *sides, const struct mx_problem *problem, mx_why *why);
+
+/* The kinds of one field at the two ends of a dimension. */
+struct mx_ends {
+    uint8_t side[2];
+};
+static inline struct mx_ends mx_ends_of(const struct mx_sides *s, int array, int32_t field, int dim) {
+    struct mx_ends e = {{s->side[dim][0], s->side[dim][1]}};
+    for (int end = 0; end < 2; end++)
+        if (e.side[end] == MX_SIDE_SEVERAL) e.side[end] = s->field[array][field][dim][end];
+    return e;
+}
+/* Bit k: some field has kind k at this end. */
+static inline uint8_t mx_sides_kinds(const struct mx_sides *s, int dim, int end) {
+    const uint8_t side = s->side[dim][end];
+    return side == MX_SIDE_SEVERAL ? s->some[dim][end] : (uint8_t)(1 << side);
+}
+enum {
+    MX_SIDES_MINUS = 1 << MX_SIDE_ODD | 1 << MX_SIDE_ODD_NODE,
+    MX_SIDES_NODE = 1 << MX_SIDE_MIRROR_NODE | 1 << MX_SIDE_ODD_NODE,
+    MX_SIDES_COPY =
+        MX_SIDES_MINUS | MX_SIDES_NODE | 1 << MX_SIDE_MIRROR | 1 << MX_SIDE_PERIODIC | 1 << MX_SIDE_EDGE
+};
+/* Of some field at one of the ends. */
+static inline bool mx_sides_any(const struct mx_sides *s, int dim, int kinds) {
+    return ((mx_sides_kinds(s, dim, 0) | mx_sides_kinds(s, dim, 1)) & kinds) != 0;
+}
+/* Cells of the interior, from this end on, that hold all that the frame there copies: 0, h or h + 1. */
+static inline int64_t mx_sides_sources(const struct mx_sides *s, int dim, int end, int32_t h) {
+    const int kinds = mx_sides_kinds(s, dim, end);
+    return (kinds & MX_SIDES_COPY) == 0 ? 0 : h + ((kinds & MX_SIDES_NODE) != 0);
+}
 
 static inline bool mx_sides_fixed(const struct mx_sides *s, int dim) {
     return s->side[dim][0] == MX_SIDE_FIXED && s->side[dim][1] == MX_SIDE_FIXED;
@@ -67,33 +126,31 @@ static inline int64_t mx_plane_of(const struct mx_problem *p, int64_t z) {
 static inline bool mx_has_neighbour(const struct mx_problem *p, int end) {
     return p->sides.side[MX_DIM_Z][end] == MX_SIDE_NEIGHBOUR;
 }
-/* Mirror or periodic: the frame at this end is a copy. */
+/* The frame at this end is a copy, of some field at least. */
 static inline bool mx_side_is_copy(uint8_t side) {
-    return side == MX_SIDE_MIRROR || side == MX_SIDE_PERIODIC;
+    return side != MX_SIDE_FIXED && side != MX_SIDE_NEIGHBOUR;
 }
 
-/* Frame cells that copy cell i of a dimension: out[0 .. result), 0 to 2. None for a cell of the frame. */
-static inline int mx_side_copies(const uint8_t side[2], int64_t n, int32_t h, int64_t i, int64_t out[2]) {
-    const int64_t a = i - h, b = n + h - 1 - i; /* cells before and behind it */
-    int count = 0;
-    if (a < 0 || b < 0 || (a >= h && b >= h)) return 0;
-    if (a < h && side[0] == MX_SIDE_MIRROR) out[count++] = h - 1 - a;
-    if (a < h && side[1] == MX_SIDE_PERIODIC) out[count++] = n + h + a;
-    if (b < h && side[1] == MX_SIDE_MIRROR) out[count++] = n + h + b;
-    if (b < h && side[0] == MX_SIDE_PERIODIC) out[count++] = h - 1 - b;
-    return count;
+/* Of one field in one dimension. The cell that cell i copies: an interior one, or i itself (interior cells,
+ * fixed frames). */
+int64_t mx_side_source(const uint8_t side[2], int64_t n, int32_t h, int64_t i);
+/* It is minus that cell. */
+static inline bool mx_side_minus(const uint8_t side[2], int64_t n, int32_t h, int64_t i) {
+    return (i < h && (MX_SIDES_MINUS >> side[0] & 1) != 0) ||
+           (i >= n + h && (MX_SIDES_MINUS >> side[1] & 1) != 0);
 }
-
-/* The cell that cell i copies: an interior one, or i itself (interior cells, fixed frames). */
-static inline int64_t mx_side_source(const uint8_t side[2], int64_t n, int32_t h, int64_t i) {
-    if (i < h) return side[0] == MX_SIDE_MIRROR ? 2 * h - 1 - i : side[0] == MX_SIDE_PERIODIC ? i + n : i;
-    if (i >= n + h)
-        return side[1] == MX_SIDE_MIRROR ? 2 * (n + h) - 1 - i : side[1] == MX_SIDE_PERIODIC ? i - n : i;
-    return i;
+/* Interior cell i is 0. */
+static inline bool mx_side_zero(const uint8_t side[2], int64_t n, int32_t h, int64_t i) {
+    return (i == h && side[0] == MX_SIDE_ODD_NODE) || (i == n + h - 1 && side[1] == MX_SIDE_ODD_NODE);
 }
-
-/* Of one dimension: makes [*from, *end) contain the frame cells that copy one of its cells. */
-void mx_side_extend(const uint8_t side[2], int64_t n, int32_t h, int64_t *from, int64_t *end);
+/* Frame cells that copy cell i of a dimension: out[0 .. result). None for a cell of the frame. */
+enum { MX_SIDE_COPIES = 2 * MX_MAX_HALO };
+int mx_side_copies(const uint8_t side[2], int64_t n, int32_t h, int64_t i, int64_t out[MX_SIDE_COPIES]);
+/* Of all fields in one dimension: makes [*from, *end) contain the frame cells that copy one of its cells. */
+void mx_sides_extend(const struct mx_sides *sides, int dim, int64_t n, int32_t h, int64_t *from,
+                     int64_t *end);
+/* Bytes of cells of `element_bytes` 4 or 8 each, or minus them. The two do not overlap, or are the same. */
+void mx_side_copy(char *to, const char *from, int64_t bytes, int64_t element_bytes, bool minus);
 
 /* Some cells of a row, empty where x0 >= x1. */
 struct mx_cells {
@@ -101,38 +158,48 @@ struct mx_cells {
 };
 /* The x frame that goes with cells [x0,x1) of a row: the frame cells that copy one of them, and a fixed frame
  * with the interior's first or last cell, if that is among them. So cells of a row that are cut into spans at
- * any place have each frame cell once. out[0], out[1]: the frames at the two ends. */
-void mx_sides_x_frame(const struct mx_sides *sides, const struct mx_problem *problem, struct mx_cells cells,
-                      struct mx_cells out[2]);
+ * any place have each frame cell once. out[0], out[1]: the frames at the two ends. `side`: a field's in x. */
+void mx_side_x_frame(const uint8_t side[2], int64_t nx, int32_t h, struct mx_cells cells,
+                     struct mx_cells out[2]);
 
 /* Of the x frame that goes with some cells, one end: cell x of [x0,x1) is a copy of cell from + step * (x -
- * x0). */
+ * x0), or minus it. */
 struct mx_x_copy {
     int64_t x0, x1, from, step;
+    bool minus;
 };
 /* What the x frame copies of cells [x0,x1): 0 to 2 ends. Made once for many rows. */
-int mx_sides_x_copies(const struct mx_sides *sides, int64_t nx, int32_t h, struct mx_cells cells,
-                      struct mx_x_copy out[2]);
+int mx_side_x_copies(const uint8_t side[2], int64_t nx, int32_t h, struct mx_cells cells,
+                     struct mx_x_copy out[2]);
 /* Does so in one field's row, whose cell 0 `row` points to; `element_bytes` 4 or 8. */
 static inline void mx_sides_copy_x(const struct mx_x_copy *copy, int n, int64_t element_bytes, char *row) {
     for (int i = 0; i < n; i++) {
         const int64_t count = copy[i].x1 - copy[i].x0, step = copy[i].step;
         if (element_bytes == 8) {
+            const uint64_t sign = (uint64_t)copy[i].minus << 63;
             uint64_t *to = (uint64_t *)row + copy[i].x0;
             const uint64_t *from = (const uint64_t *)row + copy[i].from;
-            for (int64_t k = 0; k < count; k++) to[k] = from[k * step];
+            for (int64_t k = 0; k < count; k++) to[k] = from[k * step] ^ sign;
         } else {
+            const uint32_t sign = (uint32_t)copy[i].minus << 31;
             uint32_t *to = (uint32_t *)row + copy[i].x0;
             const uint32_t *from = (const uint32_t *)row + copy[i].from;
-            for (int64_t k = 0; k < count; k++) to[k] = from[k * step];
+            for (int64_t k = 0; k < count; k++) to[k] = from[k * step] ^ sign;
         }
     }
 }
+/* Of the cells [x0,x1) of one field's row those that are 0 in x become so. */
+void mx_side_zero_x(const uint8_t side[2], int64_t nx, int32_t h, struct mx_cells cells,
+                    int64_t element_bytes, char *row);
 
-/* One plane of array `array` (0 = A, 1 = B), all rows of it: x frames of all rows, then y frames. Planes of
- * the z frame are made as the plane of which they are copies (mx_side_source). */
+/* Row y of plane z of one field, which holds what row mx_side_source(y) of plane mx_side_source(z) has, as it
+ * came from a file: zeros, the x frame, signs. */
+void mx_sides_row(const struct mx_sides *sides, const struct mx_problem *problem, int array, int32_t field,
+                  int64_t y, int64_t z, char *row);
+/* Plane z of array `array` (0 = A, 1 = B), all rows of it, in which every field has its rows of the plane
+ * that plane z copies (mx_side_source), as they came from a file. */
 void mx_sides_plane(const struct mx_sides *sides, const struct mx_problem *problem,
-                    const struct mx_layout *layout, int array, char *plane);
+                    const struct mx_layout *layout, int array, int64_t z, char *plane);
 
 /* ---- inputs without a frame */
 

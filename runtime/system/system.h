@@ -86,9 +86,11 @@ struct mx_system {
 };
 
 /* What the frame holds at either end of every dimension (sides.h, which has its words). All zero: fixed
- * everywhere. */
+ * everywhere. `some` and `field` are 0 where no MX_SIDE_SEVERAL says that they count. */
 struct mx_sides {
-    uint8_t side[3][2]; /* [MX_DIM_X..Z][end]: enum mx_side */
+    uint8_t side[3][2]; /* [MX_DIM_X..Z][end]: enum mx_side of all fields, or MX_SIDE_SEVERAL */
+    uint8_t some[3][2]; /* bit k: some field has kind k */
+    uint8_t field[2][MX_MAX_FIELDS][3][2]; /* of array A (0) and B (1) */
 };
 
 struct mx_problem {

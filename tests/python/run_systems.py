@@ -13,8 +13,9 @@ from test_systems import CASES, SYSTEMS, reference
 N = {"wave": (21, 35, 34)}  # interior x, y, z
 FRAME = {"wave": 4}
 STATE = {"diffusion": ["u"], "wave": ["p", "p.old"], "fdtd": ["ex", "ey", "ez", "hx", "hy", "hz"], "gray_scott": ["u", "v"],
+         "elastic": ["vx", "vy", "vz", "sxx", "syy", "szz", "sxy", "sxz", "syz"],
          "lattice_boltzmann": [f"f{i}" for i in range(19)], "forced_wave": ["u", "u.old"]}
-FIXED = {"diffusion": {"k": "f4"}, "wave": {"v": "f4", "damping": "f4"}, "fdtd": {"eps": "f4"}, "gray_scott": {}, "lattice_boltzmann": {"wall": "u1"}, "forced_wave": {}}
+FIXED = {"diffusion": {"k": "f4"}, "wave": {"v": "f4", "damping": "f4"}, "fdtd": {"eps": "f4"}, "elastic": {"lam": "f4", "mu": "f4"}, "gray_scott": {}, "lattice_boltzmann": {"wall": "u1"}, "forced_wave": {}}
 TYPE = {"diffusion": "f8", "gray_scott": "f8", "forced_wave": "f8"}
 PLANS = {
     "stream": ["--algorithm", "stream", "--block", 200, 200, 4],

@@ -43,7 +43,8 @@ class Problem:
         self.words = ["-n", *self.n]
         kind = pick.choice(["init", "init", "file", "system"])
         self.system() if kind == "system" else self.built_in(kind)
-        sides = {axis: pick.choice(["", "", "", "", "periodic", *([] if kind == "system" else ["mirror", "mirror,fixed", "fixed,mirror"])]) for axis in "xyz"}
+        sides = {axis: pick.choice(["", "", "", "", "periodic", *([] if kind == "system" else ["mirror", "mirror,fixed", "fixed,mirror", "odd,edge", "mirror-node,odd-node"])])
+                 for axis in "xyz"}
         for axis, side in sides.items():
             self.words += ["--side", f"{axis}={side}"] if side else []
         self.whole_planes = sides["y"] != ""

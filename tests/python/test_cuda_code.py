@@ -131,7 +131,7 @@ def after(tmp_path, field):
             "--side", "y=mirror"]
 
 
-AFTER = ["mx_sources", "mx_probes", "mx_frame"]
+AFTER = ["mx_sources", "mx_probes", "mx_frame", "mx_image"]
 
 
 # Every stencil in one type, in turn; in the other one when there is time.
@@ -151,8 +151,8 @@ def test_systems(compiled, tmp_path, name):
     system = System(name, tmp_path)
     words = [*system.words(4), "--plan", "stream bt=2 slab=9"]
     field = "ex" if name == "fdtd" else "f1" if name == "lattice_boltzmann" else next(iter(system.state))
-    cells = ["mx_cell_b", "mx_cell_a"] if name == "fdtd" else ["mx_cell"]
-    follows = [k + tail for k in AFTER for tail in (["_b", "_a"] if name == "fdtd" else [""])]
+    cells = ["mx_cell_b", "mx_cell_a"] if name in ("fdtd", "elastic") else ["mx_cell"]
+    follows = [k + tail for k in AFTER for tail in (["_b", "_a"] if name in ("fdtd", "elastic") else [""])]
     fused = ["mx_fused"] if name in ("diffusion", "gray_scott") else []
     for device in [*DEVICES, NEWER]:
         check_code(compiled(device, *words), cells + fused, True)

@@ -55,7 +55,7 @@ def setting(seed, place):
     by = {"stream": ny, "strips": pick.randint(4, ny - 1), "redundant": ny, "redundant-y": pick.randint(4, ny - 1)}[algorithm]
     words += ["--algorithm", algorithm.split("-")[0].replace("strips", "stream")]
     words += ["--block", by, nz if "stream" in words else pick.randint(3, nz), bt]
-    sides = pick.choice([[], [], ["z=periodic"], ["y=periodic"], ["x=mirror"], ["z=mirror,fixed", "x=periodic"]])
+    sides = pick.choice([[], [], ["z=periodic"], ["y=periodic"], ["x=mirror"], ["z=mirror,fixed", "x=periodic"], ["z=odd-node,mirror-node", "x=odd,edge"], ["y=odd-node,edge"]])
     if by < ny and any(side.startswith("y") for side in sides):
         sides = []
     for side in sides:
@@ -114,7 +114,7 @@ def test_one_sweep_from_file_to_file(memext, place, more, buffers):
 
 
 @pytest.mark.parametrize("stencil, slab", [("star7", 1), ("star13", 1), ("star13", 2)])
-@pytest.mark.parametrize("sides", [[], ["--side", "y=mirror"], ["--side", "z=mirror"]])
+@pytest.mark.parametrize("sides", [[], ["--side", "y=mirror"], ["--side", "z=mirror"], ["--side", "z=odd-node,mirror-node", "--side", "y=mirror-node"], ["--side", "z=edge,odd"]])
 def test_slabs_no_deeper_than_the_frame(memext, place, stencil, slab, sides):
     """The first planes are stored before anything is computed: they are the output's as well."""
     for nt in (1, 2, 5):

@@ -60,9 +60,9 @@ class Problem:
         form, h = rng.choice(list(BODIES)), rng.choice([1, 1, 2])
         hc = rng.randint(0, h)
         (folder / "k.c").write_text((HEAD + BODIES[form]).replace("{hc}", str(hc)).replace("{h}", str(h)))
-        self.size = [rng.randint(h, 60), rng.randint(h, 34), rng.randint(h, 34)]
+        self.size = [rng.randint(h + 1, 60), rng.randint(h + 1, 34), rng.randint(h + 1, 34)]
         self.words = ["--kernel", folder / "k.c", "-n", *self.size, "-t", rng.randint(1, 9), "--init", "random", "--dram", "200MiB"]
-        self.sides = [rng.choice(["fixed", "fixed", "mirror", "periodic", "fixed,mirror"]) for _ in "xyz"]
+        self.sides = [rng.choice(["fixed", "fixed", "mirror", "periodic", "fixed,mirror", "odd", "edge,mirror-node", "odd-node"]) for _ in "xyz"]
         self.words += [w for axis, side in zip("xyz", self.sides) for w in ("--side", f"{axis}={side}")]
         self.words += ["--check", 2] if form == "jacobi" else []
         self.short, self.full = [], []

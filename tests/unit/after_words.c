@@ -9,39 +9,93 @@ static void refused(int err, const mx_why *why, int expected, const char *part) 
     cr_assert_not_null(strstr(why->text, part), "'%s' does not say '%s'", why->text, part);
 }
 
+/* Of one word; of several there are more below. */
+static int one(const char *word, const struct mx_problem *p, mx_why *why, struct mx_sides *s) {
+    return mx_sides_read(&word, 1, p, why, s);
+}
+
 Test(sides, words) {
     struct mx_sides s = {0};
     struct mx_why why;
     char text[MX_SIDES_TEXT];
-    cr_assert_str_empty(mx_sides_text(&s, text));
-    cr_assert_eq(mx_sides_parse("x=periodic", &why, &s), 0);
-    cr_assert_eq(mx_sides_parse("z=fixed,mirror", &why, &s), 0);
-    cr_assert_str_eq(mx_sides_text(&s, text), "x=periodic z=fixed,mirror");
-    cr_assert_eq(mx_sides_parse("x=mirror", &why, &s), 0);
-    cr_assert_eq(mx_sides_parse("y=mirror,fixed", &why, &s), 0);
-    cr_assert_str_eq(mx_sides_text(&s, text), "x=mirror y=mirror,fixed z=fixed,mirror");
-    struct mx_sides longest = {0};
-    for (const char *word[] = {"x=periodic", "y=mirror,fixed", "z=mirror,fixed", NULL}, **p = word;
-         *p != NULL; p++)
-        cr_assert_eq(mx_sides_parse(*p, &why, &longest), 0);
-    cr_assert_lt(strlen(mx_sides_text(&longest, text)), MX_SIDES_TEXT - 1);
+    cr_assert_str_empty(mx_sides_text(&s, &plain, text));
+    static const char *const first[] = {"z=fixed,mirror", "x=mirror", "y=odd-node,fixed"};
+    cr_assert_eq(mx_sides_read(first, 3, &plain, &why, &s), 0, "%s", why.text);
+    cr_assert_str_eq(mx_sides_text(&s, &plain, text), "x=mirror y=odd-node,fixed z=fixed,mirror");
+    cr_assert_eq(one("u:y=edge", &plain, &why, &s), 0, "%s", why.text);
+    cr_assert_str_eq(mx_sides_text(&s, &plain, text), "y=edge");
+    cr_assert_eq(mx_sides_read(first, 3, &plain, &why, &s), 0);
     const struct mx_sides before = s;
-    refused(mx_sides_parse("y=periodic,mirror", &why, &s), &why, -EINVAL, "both ends");
-    refused(mx_sides_parse("w=fixed", &why, &s), &why, -EINVAL, "'w=fixed'");
-    refused(mx_sides_parse("", &why, &s), &why, -EINVAL, "no axis");
-    refused(mx_sides_parse("y=reflect", &why, &s), &why, -EINVAL, "'reflect'");
-    refused(mx_sides_parse("y=mirror,", &why, &s), &why, -EINVAL, "z=fixed,mirror");
-    refused(mx_sides_parse("y=mirror,fixed,fixed", &why, &s), &why, -EINVAL, "'fixed,fixed'");
+    refused(one("y=periodic,mirror", &plain, &why, &s), &why, -EINVAL, "both ends");
+    refused(one("w=fixed", &plain, &why, &s), &why, -EINVAL, "'w=fixed'");
+    refused(one("", &plain, &why, &s), &why, -EINVAL, "no axis");
+    refused(one("u:", &plain, &why, &s), &why, -EINVAL, "no axis");
+    refused(one("v:x=odd", &plain, &why, &s), &why, -EINVAL, "those of the state are u");
+    refused(one(":x=odd", &plain, &why, &s), &why, -EINVAL, "names no field");
+    refused(one("y=reflect", &plain, &why, &s), &why, -EINVAL, "'reflect'");
+    refused(one("y=neighbour", &plain, &why, &s), &why, -EINVAL, "'neighbour'");
+    refused(one("y=mirror,", &plain, &why, &s), &why, -EINVAL, "z=fixed,mirror");
+    refused(one("y=mirror,fixed,fixed", &plain, &why, &s), &why, -EINVAL, "'fixed,fixed'");
     cr_assert_eq(memcmp(&before, &s, sizeof s), 0);
     /* A side that is named twice is one side, or refused. */
     static const char *const twice[] = {"x=mirror", "z=fixed,mirror", "x=mirror,mirror", "x=fixed"};
-    cr_assert_eq(mx_sides_read(twice, 3, &why, &s), 0, "%s", why.text);
-    refused(mx_sides_read(twice, 4, &why, &s), &why, -EINVAL, "'x=mirror,mirror' and as 'x=fixed'");
+    refused(mx_sides_read(twice, 4, &plain, &why, &s), &why, -EINVAL, "'x=mirror,mirror' and as 'x=fixed'");
     cr_assert_eq(memcmp(&before, &s, sizeof s), 0);
+    cr_assert_eq(mx_sides_read(twice, 3, &plain, &why, &s), 0, "%s", why.text);
     struct mx_problem small = plain;
-    small.ny = 1;
-    refused(mx_sides_check(&s, &small, &why), &why, -EINVAL, "1 cells in y, and a mirror side copies the 2");
+    small.nx = 1;
+    refused(mx_sides_check(&s, &small, &why), &why, -EINVAL, "1 cells in x, and the side mirror copies the 2");
     cr_assert_eq(mx_sides_check(&s, &plain, &why), 0);
+    small.nx = 2;
+    cr_assert_eq(mx_sides_check(&s, &small, &why), 0);
+    cr_assert_eq(one("x=odd-node,edge", &plain, &why, &s), 0);
+    refused(mx_sides_check(&s, &small, &why), &why, -EINVAL, "make it 3 cells");
+    cr_assert_eq(one("x=edge", &plain, &why, &s), 0);
+    small.nx = 1;
+    cr_assert_eq(mx_sides_check(&s, &small, &why), 0);
+}
+
+/* Two arrays of a staggered system, whose fields have sides of their own. */
+Test(sides, words_of_fields) {
+    static struct mx_system y = {.form = MX_STAGGERED,
+                                 .n_field = {2, 1},
+                                 .n_fixed = 1,
+                                 .field = {{{"vx", MX_F64}, {"vz", MX_F32}}, {{"s", MX_F64}}},
+                                 .fixed = {{"rho", MX_F32}}};
+    struct mx_problem p = plain;
+    p.system = &y;
+    struct mx_sides s, t;
+    struct mx_why why;
+    char text[MX_SIDES_TEXT];
+    static const char *const a[] = {"s:z=odd,fixed", "z=mirror", "vz:x=edge"}, *const b[] = {"vz:x=edge",
+                                                                                             "z=mirror",
+                                                                                             "s:z=odd,fixed"};
+    cr_assert_eq(mx_sides_read(a, 3, &p, &why, &s), 0, "%s", why.text);
+    cr_assert_eq(mx_sides_read(b, 3, &p, &why, &t), 0, "%s", why.text);
+    cr_assert_eq(memcmp(&s, &t, sizeof s), 0, "the order of words counts");
+    cr_assert_str_eq(mx_sides_text(&s, &p, text), "vz:x=edge vx:z=mirror vz:z=mirror s:z=odd,fixed");
+    const char *word[8];
+    int32_t n = 0;
+    char *rest, copy[MX_SIDES_TEXT];
+    strcpy(copy, text);
+    for (char *k = strtok_r(copy, " ", &rest); k != NULL; k = strtok_r(NULL, " ", &rest)) word[n++] = k;
+    cr_assert_eq(mx_sides_read(word, n, &p, &why, &t), 0, "%s", why.text);
+    cr_assert_eq(memcmp(&s, &t, sizeof s), 0, "what is written is read as something else");
+    static const char *const alike[] = {"s:z=odd", "vx:z=odd", "vz:z=odd"}, *const odd[] = {"z=odd"};
+    cr_assert_eq(mx_sides_read(alike, 3, &p, &why, &s), 0);
+    cr_assert_eq(mx_sides_read(odd, 1, &p, &why, &t), 0);
+    cr_assert_eq(memcmp(&s, &t, sizeof s), 0, "fields that are alike are not those of one word");
+    refused(one("rho:z=odd", &p, &why, &s), &why, -EINVAL, "rho is only read");
+    refused(one("v:z=odd", &p, &why, &s), &why, -EINVAL, "vx, vz, s");
+    refused(one("s:z=periodic", &p, &why, &s), &why, -EINVAL, "periodic for all of them or for none");
+    static const char *const not_all[] = {"z=periodic", "s:z=odd"}, *const again[] = {"s:z=odd", "s:z=edge"};
+    refused(mx_sides_read(not_all, 2, &p, &why, &s), &why, -EINVAL, "periodic for some fields and not for s");
+    refused(mx_sides_read(again, 2, &p, &why, &s), &why, -EINVAL, "'s:z=odd' and as 's:z=edge'");
+    cr_assert_eq(memcmp(&s, &t, sizeof s) != 0, 0);
+    y.field[1][0].dtype = MX_U8;
+    refused(one("s:z=odd", &p, &why, &s), &why, -EINVAL, "u8, which has no minus");
+    char brief[MX_SIDES_BRIEF];
+    cr_assert_str_eq(mx_sides_brief(&(struct mx_sides){0}, &p, brief), "fixed");
 }
 
 /* numpy.pad(range(n), h, mode): by its definition, a walk to and fro. */

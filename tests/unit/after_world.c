@@ -145,13 +145,8 @@ static void make_system(int form) {
 }
 
 static void make_sides(void) {
-    for (int d = 0; d < 3; d++) {
-        const bool periodic = pick(0, 2) == 0;
-        for (int e = 0; e < 2; e++)
-            w.sides.side[d][e] = periodic ? MX_SIDE_PERIODIC : (uint8_t)pick(MX_SIDE_FIXED, MX_SIDE_MIRROR);
-        w.ghost[d] = d != MX_DIM_X && periodic && pick(0, 1);
-    }
-    cr_assert_eq(mx_sides_check(&w.sides, &w.p, NULL), 0);
+    test_sides(&w.p, 3, pick, &w.sides);
+    for (int d = 0; d < 3; d++) w.ghost[d] = d != MX_DIM_X && mx_sides_periodic(&w.sides, d) && pick(0, 1);
 }
 
 void make_points(void) {
@@ -214,45 +209,46 @@ static double oracle_at(const void *context, int f, int dx, int dy, int dz) {
     return *o_cell(c->array, f, c->z + dz, c->y + dy, c->x + dx);
 }
 
-static void o_refresh_xy(double *a, int fields, int64_t z) {
-    const int64_t h = w.p.h, nx = w.p.nx, ny = w.p.ny;
-    for (int f = 0; f < fields; f++) {
-        for (int64_t i = 0; i < h; i++)
-            for (int64_t y = 0; y < w.layout.rows; y++) {
-                double *r = o_cell(a, f, z, y, 0);
-                if (w.sides.side[0][0] == MX_SIDE_MIRROR) r[h - 1 - i] = r[h + i];
-                if (w.sides.side[0][1] == MX_SIDE_MIRROR) r[nx + h + i] = r[nx + h - 1 - i];
-                if (w.sides.side[0][0] == MX_SIDE_PERIODIC) r[h - 1 - i] = r[nx + h - 1 - i];
-                if (w.sides.side[0][1] == MX_SIDE_PERIODIC) r[nx + h + i] = r[h + i];
-            }
-        for (int64_t i = 0; i < h; i++)
-            for (int64_t x = 0; x < nx + 2 * h; x++) {
-                double *r = o_cell(a, f, z, 0, x);
-                const int64_t p = nx + 2 * h;
-                if (w.sides.side[1][0] == MX_SIDE_MIRROR) r[(h - 1 - i) * p] = r[(h + i) * p];
-                if (w.sides.side[1][1] == MX_SIDE_MIRROR) r[(ny + h + i) * p] = r[(ny + h - 1 - i) * p];
-                if (w.sides.side[1][0] == MX_SIDE_PERIODIC) r[(h - 1 - i) * p] = r[(ny + h - 1 - i) * p];
-                if (w.sides.side[1][1] == MX_SIDE_PERIODIC) r[(ny + h + i) * p] = r[(h + i) * p];
-            }
-    }
+static void o_image(double *a, int array, int f, int d, const int64_t to[3]) {
+    const struct mx_ends ends = mx_ends_of(&w.sides, array, f, d);
+    int64_t from[3] = {to[0], to[1], to[2]};
+    bool minus;
+    from[d] = test_image(ends.side[to[d] >= w.p.h], mx_extent_of(&w.p, d), w.p.h, to[d], &minus);
+    if (from[d] == to[d]) return;
+    const double v = *o_cell(a, f, from[2], from[1], from[0]);
+    *o_cell(a, f, to[2], to[1], to[0]) = minus ? -v : v;
 }
 
-static void o_copy_plane(double *a, int fields, int64_t to, int64_t from) {
-    for (int f = 0; f < fields; f++)
-        memcpy(o_cell(a, f, to, 0, 0), o_cell(a, f, from, 0, 0), (size_t)plane_cells() * sizeof *a);
+static void o_zeros(double *a, int array, int64_t z) {
+    const int64_t h = w.p.h;
+    for (int f = 0; f < w.s.n_field[array]; f++)
+        for (int64_t y = 0; y < w.p.ny; y++)
+            for (int64_t x = 0; x < w.p.nx; x++)
+                if (test_zero(&w.sides, &w.p, array, f, (int64_t[3]){x, y, z - h}))
+                    *o_cell(a, f, z, y + h, x + h) = 0;
 }
 
-static void o_refresh_z(double *a, int fields, int64_t z) {
-    const int64_t h = w.p.h, nz = w.p.nz, i = z - h, j = nz + h - 1 - z;
-    if (i < h && w.sides.side[2][0] == MX_SIDE_MIRROR) o_copy_plane(a, fields, h - 1 - i, z);
-    if (i < h && w.sides.side[2][1] == MX_SIDE_PERIODIC) o_copy_plane(a, fields, nz + h + i, z);
-    if (j < h && w.sides.side[2][1] == MX_SIDE_MIRROR) o_copy_plane(a, fields, nz + h + j, z);
-    if (j < h && w.sides.side[2][0] == MX_SIDE_PERIODIC) o_copy_plane(a, fields, h - 1 - j, z);
+static void o_refresh_xy(double *a, int array, int64_t z) {
+    for (int d = MX_DIM_X; d <= MX_DIM_Y; d++)
+        for (int f = 0; f < w.s.n_field[array]; f++)
+            for (int64_t y = 0; y < w.layout.rows; y++)
+                for (int64_t x = 0; x < w.p.nx + 2 * w.p.h; x++)
+                    o_image(a, array, f, d, (const int64_t[3]){x, y, z});
 }
 
-void o_first_frames(double *a, int fields) {
-    for (int64_t z = 0; z < w.layout.planes; z++) o_refresh_xy(a, fields, z);
-    for (int64_t z = w.p.h; z < w.p.nz + w.p.h; z++) o_refresh_z(a, fields, z);
+/* Of all planes: which of them plane z makes right does not matter, for nobody reads them before the level
+ * has all planes. */
+static void o_refresh_z(double *a, int array) {
+    for (int f = 0; f < w.s.n_field[array]; f++)
+        for (int64_t z = 0; z < w.layout.planes; z++)
+            for (int64_t y = 0; y < w.layout.rows; y++)
+                for (int64_t x = 0; x < w.p.nx + 2 * w.p.h; x++)
+                    o_image(a, array, f, MX_DIM_Z, (const int64_t[3]){x, y, z});
+}
+
+void o_first_frames(double *a, int array) {
+    for (int64_t z = 0; z < w.layout.planes; z++) o_refresh_xy(a, array, z);
+    o_refresh_z(a, array);
 }
 
 size_t o_bytes(int fields) { return (size_t)(fields * w.layout.planes * plane_cells()) * sizeof(double); }
@@ -266,7 +262,10 @@ void o_start(struct oracle *o) {
                 o->array[a][f * w.layout.planes * plane_cells() + i] = rounded(w.s.field[a][f].dtype, real());
     }
     if (w.s.form == MX_JACOBI) memcpy(o->array[1], o->array[0], o_bytes(w.s.n_field[0]));
-    for (int a = 0; a < 2; a++) o_first_frames(o->array[a], w.s.n_field[a]);
+    for (int a = 0; a < 2; a++) {
+        for (int64_t z = w.p.h; z < w.p.nz + w.p.h; z++) o_zeros(o->array[a], a, z);
+        o_first_frames(o->array[a], a);
+    }
     o->fixed = malloc(o_bytes(1));
     for (int64_t i = 0; i < w.layout.planes * plane_cells(); i++) o->fixed[i] = (float)real();
     o->old = malloc(o_bytes(w.s.n_field[0]));
@@ -312,8 +311,8 @@ static void o_plane(struct oracle *o, int64_t level, int64_t z) {
             double *cell = o_cell(o->array[to], pt->field, z, pt->y + h, pt->x + h);
             *cell = rounded(w.s.field[to][pt->field].dtype, *cell + wave->amplitude[step]);
         }
-    o_refresh_xy(o->array[to], w.s.n_field[to], z);
-    o_refresh_z(o->array[to], w.s.n_field[to], z);
+    o_zeros(o->array[to], to, z);
+    o_refresh_xy(o->array[to], to, z);
 }
 
 /* ordered_sum of a value of each cell; planes[z], if it is not NULL. */
@@ -378,6 +377,7 @@ void o_level(struct oracle *o, int64_t level) {
     const int before = w.s.form == MX_STAGGERED ? 0 : (int)(level % 2);
     if (level % a_step == 0) memcpy(o->old, o->array[before], o_bytes(w.s.n_field[0]));
     for (int64_t z = h; z < w.p.nz + h; z++) o_plane(o, level, z);
+    o_refresh_z(o->array[1 - level % 2], (int)(1 - level % 2));
     if ((level + 1) % a_step != 0) return;
     o_now = 1 - (int)(level % 2);
     for (int i = 0; i < POINTS; i++) {

@@ -5,6 +5,7 @@
 
 #include "engine/after.h"
 #include "engine/work.h"
+#include "random_sides.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -98,7 +99,7 @@ void make_norms(void);
 void make_world(int form);
 void free_world(void);
 double *o_cell(double *array, int f, int64_t z, int64_t y, int64_t x);
-void o_first_frames(double *a, int fields);
+void o_first_frames(double *a, int array);
 size_t o_bytes(int fields);
 void o_start(struct oracle *o);
 void o_free(struct oracle *o);

@@ -75,22 +75,46 @@ static void plain_points(struct random_points *rp, const struct mx_layout *l, in
 static int fill_sided(void *context, int64_t z, char *plane) {
     const struct mx_fill *fill = context;
     const struct mx_problem *p = fill->problem;
-    const int err = mx_fill_plane(context, mx_side_source(p->sides.side[MX_DIM_Z], p->nz, p->h, z), plane);
-    if (err == 0) mx_sides_plane(&p->sides, p, fill->layout, 0, plane);
+    const struct mx_ends ends = mx_ends_of(&p->sides, 0, 0, MX_DIM_Z);
+    const int err = mx_fill_plane(context, mx_side_source(ends.side, p->nz, p->h, z), plane);
+    if (err == 0) mx_sides_plane(&p->sides, p, fill->layout, 0, z, plane);
     return err;
+}
+
+static void negate(char *cell, int64_t bytes) {
+    if (bytes == 8)
+        *(double *)cell = -*(double *)cell;
+    else
+        *(float *)cell = -*(float *)cell;
+}
+
+/* Zeros, before probes see them. */
+static void plain_zeros(const struct mx_problem *p, const struct mx_layout *l, char *array) {
+    const int64_t bytes = mx_dtype_bytes(p->dtype), h = p->h;
+    for (int64_t i = 0; i < p->nx * p->ny * p->nz; i++) {
+        const int64_t at[3] = {i % p->nx, i / p->nx % p->ny, i / p->nx / p->ny};
+        if (test_zero(&p->sides, p, 0, 0, at))
+            memset(array + (at[2] + h) * l->plane_pitch_bytes + (at[1] + h) * l->row_pitch_bytes +
+                       (at[0] + h) * bytes,
+                   0, (size_t)bytes);
+    }
 }
 
 /* All frames of an array, once all cells of a level are computed. */
 static void plain_sides(const struct mx_problem *p, const struct mx_layout *l, char *array) {
-    if (mx_sides_all_fixed(&p->sides)) return;
-    for (int64_t z = 0; z < l->planes; z++)
-        mx_sides_plane(&p->sides, p, l, 0, array + z * l->plane_pitch_bytes);
-    for (int64_t z = 0; z < l->planes; z++) {
-        const int64_t from = mx_side_source(p->sides.side[MX_DIM_Z], p->nz, p->h, z);
-        if (from != z)
-            memcpy(array + z * l->plane_pitch_bytes, array + from * l->plane_pitch_bytes,
-                   (size_t)l->plane_pitch_bytes);
-    }
+    const int64_t bytes = mx_dtype_bytes(p->dtype), h = p->h, n[2] = {p->nx + 2 * h, p->ny + 2 * h};
+    const int64_t pitch[3] = {bytes, l->row_pitch_bytes, l->plane_pitch_bytes};
+    for (int d = 0; d < 3 && !mx_sides_all_fixed(&p->sides); d++)
+        for (int64_t i = 0; i < n[0] * n[1] * (p->nz + 2 * h); i++) {
+            const int64_t at[3] = {i % n[0], i / n[0] % n[1], i / n[0] / n[1]};
+            bool minus;
+            const int64_t from =
+                test_image(p->sides.side[d][at[d] >= h], mx_extent_of(p, d), h, at[d], &minus);
+            char *to = array + at[0] * pitch[0] + at[1] * pitch[1] + at[2] * pitch[2];
+            if (from == at[d]) continue;
+            memcpy(to, to + (from - at[d]) * pitch[d], (size_t)bytes);
+            if (minus) negate(to, bytes);
+        }
 }
 
 char *plain(const struct mx_problem *p, const struct mx_layout *l, struct random_points *points) {
@@ -119,6 +143,7 @@ char *plain(const struct mx_problem *p, const struct mx_layout *l, struct random
                 kernel(&patch, p->coef);
             }
         if (points != NULL) plain_points(points, l, t, a[(t + 1) & 1]);
+        plain_zeros(p, l, a[(t + 1) & 1]);
         plain_sides(p, l, a[(t + 1) & 1]);
     }
     free(a[(p->nt + 1) & 1]);

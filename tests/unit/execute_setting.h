@@ -8,6 +8,7 @@
 #include "execute/execute.h"
 #include "grid/grid.h"
 #include "random_points.h"
+#include "random_sides.h"
 #include "schedule/schedule.h"
 #include "stencil/stencil.h"
 

@@ -80,7 +80,7 @@ Test(after, rows_that_come_from_elsewhere_refresh_what_copies_them) {
         /* as a LOAD brings them: also what stands in frames that count for nothing */
         for (int64_t z = 0; z < planes; z++)
             for (int64_t y = 0; y < rows; y++) put_row(&t, &o, array, y, z, false);
-        o_first_frames(o.array[array], w.s.n_field[array]);
+        o_first_frames(o.array[array], array);
         for (int64_t z = 0; z < planes;) {
             const int64_t deep = pick(1, 4), end = z + deep < planes ? z + deep : planes;
             for (int64_t y = 0; y < rows;) {
@@ -131,12 +131,14 @@ Test(after, copies_outside_the_reach_are_left_out) {
 /* Row y of plane z as mx_after_points and copies in x leave it. */
 static void points_and_copies(const struct trial *t, int64_t y, int64_t z, char *row) {
     const struct mx_cells all = {w.p.h, w.p.nx + w.p.h};
-    struct mx_x_copy copy[2];
-    const int n = mx_sides_x_copies(&t->after.sides, w.p.nx, w.p.h, all, copy);
     mx_after_points(&t->after, 0, y, y + 1, z, row, t->view.row_pitch_bytes);
-    for (int32_t f = 0; f < mx_field_count(&w.p, 1); f++)
+    for (int32_t f = 0; f < mx_field_count(&w.p, 1); f++) {
+        const struct mx_ends x = mx_ends_of(&t->after.sides, 1, f, MX_DIM_X);
+        struct mx_x_copy copy[2];
+        const int n = mx_side_x_copies(x.side, w.p.nx, w.p.h, all, copy);
         mx_sides_copy_x(copy, n, mx_dtype_bytes(mx_field_dtype(&w.p, 1, f)),
                         row + t->after.layout->field_offset_bytes[1][f]);
+    }
 }
 
 /* Of rows that no frame in y or z copies mx_after_box leaves what sources, probes and copies in x make of
@@ -179,21 +181,31 @@ Test(after, rows_without_copies_have_points_alone) {
     cr_assert_gt(points, 10);
 }
 
+/* Exactly: of every kind at either end, and of kinds that fields have side by side. */
 Test(after, touched_ranges_contain_every_copy) {
-    for (int trial = 0; trial < 2000; trial++) {
+    static struct mx_system system = {.form = MX_JACOBI, .n_field = {3, 3}};
+    for (int f = 0; f < 6; f++) snprintf(system.field[f / 3][f % 3].name, MX_FIELD_NAME, "f%d", f % 3);
+    for (int trial = 0; trial < 4000; trial++) {
         const int32_t h = (int32_t)pick(1, 4);
-        const int64_t n = pick(h, 12);
-        const bool periodic = pick(0, 2) == 0;
-        const uint8_t side[2] = {periodic ? MX_SIDE_PERIODIC : (uint8_t)pick(0, 1),
-                                 periodic ? MX_SIDE_PERIODIC : (uint8_t)pick(0, 1)};
+        const int64_t n = pick(1, 14);
+        const struct mx_problem p = {.nx = n, .ny = n, .nz = n, .h = h, .system = &system};
+        struct mx_sides sides;
+        test_sides(&p, 3, pick, &sides);
         const int64_t from = pick(h, n + h - 1), end = pick(from, n + h);
         int64_t a = from, b = end, lo = from, hi = end;
-        for (int64_t i = 0; i < n + 2 * h; i++) { /* by the definition: of whom each frame cell is a copy */
-            const int64_t of = mx_side_source(side, n, h, i);
-            if (of == i || of < from || of >= end) continue;
-            lo = i < lo ? i : lo, hi = i + 1 > hi ? i + 1 : hi;
-        }
-        mx_side_extend(side, n, h, &a, &b);
+        for (int f = 0; f < 3; f++)
+            for (int64_t i = 0; i < n + 2 * h;
+                 i++) { /* by the definition: of whom each frame cell is a copy */
+                bool minus;
+                const int64_t of =
+                    test_image(mx_ends_of(&sides, 0, f, MX_DIM_Z).side[i >= h], n, h, i, &minus);
+                cr_assert_eq(mx_side_source(mx_ends_of(&sides, 0, f, MX_DIM_Z).side, n, h, i), of);
+                if (of == i || of < from || of >= end) continue;
+                lo = i < lo ? i : lo, hi = i + 1 > hi ? i + 1 : hi;
+                cr_assert(of < h + mx_sides_sources(&sides, MX_DIM_Z, 0, h) ||
+                          of >= n + h - mx_sides_sources(&sides, MX_DIM_Z, 1, h));
+            }
+        mx_sides_extend(&sides, MX_DIM_Z, n, h, &a, &b);
         cr_assert(a == lo && b == hi, "[%d,%d) of n %d h %d: [%d,%d), expected [%d,%d)", (int)from, (int)end,
                   (int)n, h, (int)a, (int)b, (int)lo, (int)hi);
     }

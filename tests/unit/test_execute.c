@@ -17,15 +17,7 @@ static const char *random_backend(const struct mx_algorithm *a) {
 static void random_sides(const struct mx_algorithm *algorithm, struct setting *s) {
     const bool x_alone = pick(0, 1);
     for (int i = 0; i < 40; i++) {
-        memset(&s->problem.sides, 0, sizeof s->problem.sides);
-        for (int d = 0; d < (x_alone || i > 30 ? 1 : 3); d++) {
-            uint8_t *side = s->problem.sides.side[d];
-            if (mx_extent_of(&s->problem, d) < s->problem.h) continue;
-            if (pick(0, 2) == 0)
-                side[0] = side[1] = MX_SIDE_PERIODIC;
-            else
-                side[0] = (uint8_t)pick(0, 1), side[1] = (uint8_t)pick(0, 1);
-        }
+        test_sides(&s->problem, x_alone || i > 30 ? 1 : 3, pick, &s->problem.sides);
         if (algorithm->check(&s->problem, &s->plan, NULL) == 0) return;
         if (i % 2 == 1) random_plan(s);
     }

@@ -14,6 +14,7 @@
 #include "grid/grid.h"
 #include "random_norms.h"
 #include "random_points.h"
+#include "random_sides.h"
 #include "random_system.h"
 #include "schedule/schedule.h"
 #include "system/profile.h"
@@ -87,8 +88,8 @@ static void plain_level(const struct oracle *o, int64_t level, double *from, dou
             }
 }
 
-static void plain_points(const struct oracle *o, int64_t level, double *to) {
-    const int64_t h = o->p->h, step = level / mx_levels_a_step(o->p);
+static void plain_sources(const struct oracle *o, int64_t level, double *to) {
+    const int64_t h = o->p->h;
     double amplitude;
     for (int i = 0; i < TEST_POINTS; i++) {
         const struct test_point *s = &o->points->source[i];
@@ -96,11 +97,25 @@ static void plain_points(const struct oracle *o, int64_t level, double *to) {
         double *at = cell(o, to, s->field, s->x + h, s->y + h, s->z + h);
         *at = rounded(mx_field_dtype(o->p, level % 2 == 0, s->field), *at + amplitude);
     }
+}
+
+static void plain_probes(const struct oracle *o, int64_t level, double *to) {
+    const int64_t h = o->p->h, step = level / mx_levels_a_step(o->p);
     for (int i = 0; i < TEST_POINTS; i++) {
         const struct test_point *q = &o->points->probe[i];
         if (probe_sees(o->points, i, level))
             o->points->expected[step][i] = *cell(o, to, q->field, q->x + h, q->y + h, q->z + h);
     }
+}
+
+static void plain_zeros(const struct oracle *o, int array, double *of) {
+    const int64_t h = o->p->h;
+    for (int32_t f = 0; f < o->rs->system.n_field[array]; f++)
+        for (int64_t z = 0; z < o->p->nz; z++)
+            for (int64_t y = 0; y < o->p->ny; y++)
+                for (int64_t x = 0; x < o->p->nx; x++)
+                    if (test_zero(o->sides, o->p, array, f, (int64_t[3]){x, y, z}))
+                        *cell(o, of, f, x + h, y + h, z + h) = 0;
 }
 
 static void copy_cell(const struct oracle *o, double *of, int64_t field, const int64_t to[3],
@@ -110,21 +125,20 @@ static void copy_cell(const struct oracle *o, double *of, int64_t field, const i
 
 /* All frames of an array, x first, then y, then z. */
 static void plain_sides(const struct oracle *o, int array, double *of) {
-    const int64_t extent[3] = {o->p->nx, o->p->ny, o->p->nz}, h = o->p->h;
+    const int64_t h = o->p->h;
     for (int d = 0; d < 3; d++)
-        if (!mx_sides_fixed(o->sides, d))
-            for (int64_t f = 0; f < o->rs->system.n_field[array]; f++)
-                for (int64_t i = 0; i < cells_of(o); i++) {
-                    int64_t to[3] = {i % o->n[0], i / o->n[0] % o->n[1], i / o->n[0] / o->n[1]}, from[3];
-                    const int end = to[d] >= h;
-                    if (to[d] >= h && to[d] < extent[d] + h) continue;
-                    memcpy(from, to, sizeof from);
-                    if (o->sides->side[d][end] == MX_SIDE_MIRROR)
-                        from[d] = end ? 2 * (extent[d] + h) - 1 - to[d] : 2 * h - 1 - to[d];
-                    if (o->sides->side[d][end] == MX_SIDE_PERIODIC)
-                        from[d] = end ? to[d] - extent[d] : to[d] + extent[d];
-                    copy_cell(o, of, f, to, from);
-                }
+        for (int32_t f = 0; f < o->rs->system.n_field[array]; f++) {
+            const struct mx_ends ends = mx_ends_of(o->sides, array, f, d);
+            for (int64_t i = 0; i < cells_of(o); i++) {
+                const int64_t to[3] = {i % o->n[0], i / o->n[0] % o->n[1], i / o->n[0] / o->n[1]};
+                int64_t from[3] = {to[0], to[1], to[2]};
+                bool minus;
+                from[d] = test_image(ends.side[to[d] >= h], mx_extent_of(o->p, d), h, to[d], &minus);
+                if (from[d] == to[d]) continue;
+                copy_cell(o, of, f, to, from);
+                if (minus) *cell(o, of, f, to[0], to[1], to[2]) *= -1;
+            }
+        }
 }
 
 /* Of C, whose frame at a periodic side is what stands at the other end. */
@@ -181,7 +195,7 @@ static void make_oracle(struct oracle *o, const struct random_system *rs, const 
     /* of jacobi B's frame is A's, and the rest of no account */
     o->array[0][1] =
         s->form == MX_JACOBI ? copy_of(o, o->array[0][0]) : random_array(o, s->field[1], s->n_field[1]);
-    for (int i = 0; i < 2; i++) plain_sides(o, i, o->array[0][i]);
+    for (int i = 0; i < 2; i++) plain_zeros(o, i, o->array[0][i]), plain_sides(o, i, o->array[0][i]);
     o->fixed = random_array(o, s->fixed, s->n_fixed);
     profile_fixed(o);
     periodic_fixed(o);
@@ -189,9 +203,12 @@ static void make_oracle(struct oracle *o, const struct random_system *rs, const 
     for (int64_t t = 0; t < p->nt; t++) {
         for (int i = 0; i < 2; i++) o->array[t + 1][i] = copy_of(o, o->array[t][i]);
         for (int64_t l = t * levels; l < (t + 1) * levels; l++) {
-            plain_level(o, l, o->array[t + 1][l & 1], o->array[t + 1][1 - (l & 1)]);
-            if (points != NULL) plain_points(o, l, o->array[t + 1][1 - (l & 1)]);
-            plain_sides(o, 1 - (int)(l & 1), o->array[t + 1][1 - (l & 1)]);
+            const int to = 1 - (int)(l & 1);
+            plain_level(o, l, o->array[t + 1][1 - to], o->array[t + 1][to]);
+            if (points != NULL) plain_sources(o, l, o->array[t + 1][to]);
+            plain_zeros(o, to, o->array[t + 1][to]);
+            if (points != NULL) plain_probes(o, l, o->array[t + 1][to]);
+            plain_sides(o, to, o->array[t + 1][to]);
         }
     }
 }
@@ -354,7 +371,7 @@ struct bench {
 
 static const char *describe(const struct setting *s, char *text, size_t capacity) {
     const struct mx_system *y = &s->rs.system;
-    char sides[MX_SIDES_TEXT];
+    char sides[MX_SIDES_BRIEF];
     snprintf(
         text, capacity,
         "%s on %s: form %d h %d hc %d fields %d %d C %d n %lld %lld %lld nt %lld by %lld bz %lld bt %lld "
@@ -365,7 +382,7 @@ static const char *describe(const struct setting *s, char *text, size_t capacity
         (long long)s->plan.slab, (long long)s->plan.ahead, s->plan.engine, s->plan.threads, s->plan.seams,
         s->plan.in_place ? " in place" : "", s->points ? " points" : "", (long long)s->problem.due[0],
         (long long)s->problem.due[1], (long long)s->stop_at, s->n_buffers, s->source,
-        s->accel != NULL ? s->accel : mx_sides_text(&s->sides, sides));
+        s->accel != NULL ? s->accel : mx_sides_brief(&s->sides, &s->problem, sides));
     return text;
 }
 
@@ -789,7 +806,11 @@ static void verify(struct bench *b, int32_t result) {
         err = mx_verify(&v, &why);
     cr_expect(err == 0, "%s: verify: %d %s", b->text, err, why.text);
     const struct mx_problem *p = &b->s->problem;
-    if (p->nt == 0) return;
+    if (p->nt == 0) {
+        mx_buffer_close(scratch[0]);
+        mx_buffer_close(scratch[1]);
+        return;
+    }
     if (mx_sides_all_fixed(
             &b->s->sides)) { /* one cell of the frame of the newest array, which stays as it is */
         start[pairs ? newest : 0].values[cells_of(&b->oracle) - 1] += 1;
@@ -913,15 +934,7 @@ static const char *random_backend(const struct mx_algorithm *a) {
 /* Any that the algorithm can do with, if need be in another plan. */
 static void random_sides(struct setting *s) {
     for (int i = 0; i < 40; i++) {
-        memset(&s->sides, 0, sizeof s->sides);
-        for (int d = 0; d < 3 && i < 39; d++) {
-            uint8_t *side = s->sides.side[d];
-            if (mx_extent_of(&s->problem, d) < s->problem.h) continue;
-            if (pick(0, 2) == 0)
-                side[0] = side[1] = MX_SIDE_PERIODIC;
-            else
-                side[0] = (uint8_t)pick(0, 1), side[1] = (uint8_t)pick(0, 1);
-        }
+        test_sides(&s->problem, i < 39 ? 3 : 0, pick, &s->sides);
         s->problem.sides = s->sides;
         if (s->algorithm->check(&s->problem, &s->plan, NULL) == 0) return;
         if (i % 2 == 1) random_plan(s);

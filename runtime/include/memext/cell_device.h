@@ -884,23 +884,64 @@ MX_D_FUNCTION double mx_d_least(double a, double b) { return b < a || b != b ? b
         WRITES(MX_D_SEE)                                                                                     \
     }
 
-/* The x frame: 1 mirror, 2 periodic, else fixed (enum mx_side). */
-#define MX_D_REFRESH(name, type) MX_D_CELL_OF(mx_at, name, mx_x) = MX_D_CELL_OF(mx_at, name, mx_of);
+/* Cell x of a row becomes another one, or that one with the other sign bit. */
+#define MX_D_BITS_OF(bits, row, name, x) (((MX_D_GLOBAL bits *)((row) + MX_D_OFFSET_##name))[x])
+#define MX_D_BECOMES(to, to_x, from, from_x, name, minus)                                                    \
+    {                                                                                                        \
+        if (sizeof(mx_type_##name) == 8)                                                                     \
+            MX_D_BITS_OF(uint64_t, to, name, to_x) =                                                         \
+                MX_D_BITS_OF(uint64_t, from, name, from_x) ^ ((uint64_t)(minus) << 63);                      \
+        else                                                                                                 \
+            MX_D_BITS_OF(uint32_t, to, name, to_x) =                                                         \
+                MX_D_BITS_OF(uint32_t, from, name, from_x) ^ ((uint32_t)(minus) << 31);                      \
+    }
+
+/* The x frame of field mx_field, or of all (-1), by enum mx_side. */
+enum { MX_D_FIXED, MX_D_MIRROR, MX_D_PERIODIC, MX_D_ODD = 4, MX_D_MIRROR_NODE, MX_D_ODD_NODE, MX_D_EDGE };
+#define MX_D_REFRESH(name, type)                                                                             \
+    if (mx_field < 0 || mx_field == MX_D_INDEX_##name)                                                       \
+    MX_D_BECOMES(mx_at, mx_x, mx_at, mx_of, name, mx_side == MX_D_ODD || mx_side == MX_D_ODD_NODE)
 #define MX_D_FRAME_X(kernel_name, WRITES)                                                                    \
     MX_D_KERNEL void kernel_name(MX_D_GLOBAL char *mx_to, int64_t mx_y0, int64_t mx_z0, int64_t mx_rows,     \
                                  int64_t mx_planes, int64_t mx_first, int64_t mx_slots, int64_t mx_y_offset, \
-                                 int64_t mx_low, int64_t mx_high, int64_t mx_n9, int64_t mx_n10,             \
+                                 int64_t mx_low, int64_t mx_high, int64_t mx_field, int64_t mx_n10,          \
                                  int64_t mx_n11) {                                                           \
         const int64_t mx_row = MX_D_ITEM(1), mx_plane = MX_D_ITEM(2),                                        \
                       mx_high_end = MX_D_ITEM(0) >= MX_RADIUS;                                               \
         const int64_t mx_i = MX_D_ITEM(0) - mx_high_end * MX_RADIUS,                                         \
                       mx_side = mx_high_end ? mx_high : mx_low;                                              \
-        if (mx_i >= MX_RADIUS || mx_row >= mx_rows || mx_plane >= mx_planes || mx_side == 0) return;         \
+        if (mx_i >= MX_RADIUS || mx_row >= mx_rows || mx_plane >= mx_planes || mx_side == MX_D_FIXED)        \
+            return;                                                                                          \
         MX_D_GLOBAL char *const mx_at = MX_D_ROW_AT(mx_to, mx_first, mx_slots, mx_plane, mx_y0 + mx_row);    \
         const int64_t mx_x = mx_high_end ? MX_D_NX + MX_RADIUS + mx_i : MX_RADIUS - 1 - mx_i;                \
-        const int64_t mx_of =                                                                                \
-            (mx_side == 1) != mx_high_end ? MX_RADIUS + mx_i : MX_D_NX + MX_RADIUS - 1 - mx_i;               \
+        const int64_t mx_inward = mx_side == MX_D_EDGE       ? 0                                             \
+                                  : mx_side == MX_D_PERIODIC ? MX_D_NX - 1 - mx_i                            \
+                                  : mx_side == MX_D_MIRROR_NODE || mx_side == MX_D_ODD_NODE ? mx_i + 1       \
+                                                                                            : mx_i;          \
+        const int64_t mx_of = mx_high_end ? MX_D_NX + MX_RADIUS - 1 - mx_inward : MX_RADIUS + mx_inward;     \
         WRITES(MX_D_REFRESH)                                                                                 \
+    }
+
+/* Cells [mx_x0,mx_x1) of field mx_what / 4 in the rows of a window become 0 (mx_what % 4 = 0), those of rows
+ * mx_dy further on and planes mx_shift slots further on (1), or minus those (2). */
+#define MX_D_MAKE_IMAGE(name, type)                                                                          \
+    if (mx_what / 4 == MX_D_INDEX_##name) {                                                                  \
+        if (mx_what % 4 == 0)                                                                                \
+            MX_D_CELL_OF(mx_at, name, mx_x) = 0;                                                             \
+        else                                                                                                 \
+            MX_D_BECOMES(mx_at, mx_x, mx_from, mx_x, name, mx_what % 4 == 2)                                 \
+    }
+#define MX_D_IMAGE(kernel_name, WRITES)                                                                      \
+    MX_D_KERNEL void kernel_name(MX_D_GLOBAL char *mx_to, int64_t mx_y0, int64_t mx_z0, int64_t mx_rows,     \
+                                 int64_t mx_planes, int64_t mx_first, int64_t mx_slots, int64_t mx_y_offset, \
+                                 int64_t mx_what, int64_t mx_x0, int64_t mx_x1, int64_t mx_dy,               \
+                                 int64_t mx_shift) {                                                         \
+        const int64_t mx_row = MX_D_ITEM(1), mx_plane = MX_D_ITEM(2), mx_x = mx_x0 + MX_D_ITEM(0);           \
+        if (mx_x >= mx_x1 || mx_row >= mx_rows || mx_plane >= mx_planes) return;                             \
+        MX_D_GLOBAL char *const mx_at = MX_D_ROW_AT(mx_to, mx_first, mx_slots, mx_plane, mx_y0 + mx_row);    \
+        MX_D_GLOBAL char *const mx_from = MX_D_ROW_AT(mx_to, (mx_first + mx_shift) % mx_slots, mx_slots,     \
+                                                      mx_plane, mx_y0 + mx_dy + mx_row);                     \
+        WRITES(MX_D_MAKE_IMAGE)                                                                              \
     }
 
 /* The change of A: of each field the sum of squares, and of all the greatest, [plane][row][quantity][lane].
@@ -939,10 +980,13 @@ MX_D_PROBES(mx_probes_b, 1, MX_PARTNER)
 MX_D_PROBES(mx_probes_a, 0, MX_STATE)
 MX_D_FRAME_X(mx_frame_b, MX_PARTNER)
 MX_D_FRAME_X(mx_frame_a, MX_STATE)
+MX_D_IMAGE(mx_image_b, MX_PARTNER)
+MX_D_IMAGE(mx_image_a, MX_STATE)
 #else
 MX_D_SOURCES(mx_sources, mx_p[4], MX_STATE)
 MX_D_PROBES(mx_probes, mx_p[4], MX_STATE)
 MX_D_FRAME_X(mx_frame, MX_STATE)
+MX_D_IMAGE(mx_image, MX_STATE)
 #endif
 #endif
 

@@ -147,11 +147,10 @@ int mx_run_same_frames(struct mx_run *r, const char *place) {
 
 int mx_run_same_sides(struct mx_run *r, const struct mx_sides *given) {
     const struct mx_sides *then = &r->note.sides;
-    char a[MX_SIDES_TEXT], b[MX_SIDES_TEXT];
+    char a[MX_SIDES_BRIEF], b[MX_SIDES_BRIEF];
     if (!says(r, "side") || memcmp(given, then, sizeof *given) == 0) return 0;
     return differs(r, r->o.path, "--side", "with the sides '%s', not '%s'",
-                   mx_sides_all_fixed(then) ? "fixed" : mx_sides_text(then, a),
-                   mx_sides_all_fixed(given) ? "fixed" : mx_sides_text(given, b));
+                   mx_sides_brief(then, &r->o.problem, a), mx_sides_brief(given, &r->o.problem, b));
 }
 
 int mx_run_same_points(struct mx_run *r) {

@@ -4,7 +4,7 @@
 #include "run/open/identity.h"
 
 static int read_sides(struct mx_run *r, struct mx_sides *out) {
-    int err = mx_sides_read(r->o.sides.word, r->o.sides.n, &r->why, out);
+    int err = mx_sides_read(r->o.sides.word, r->o.sides.n, &r->o.problem, &r->why, out);
     return err < 0 ? err : mx_sides_check(out, &r->o.problem, &r->why);
 }
 
@@ -22,9 +22,11 @@ int mx_run_take_sides(struct mx_run *r) {
 }
 
 int mx_run_check_frames(struct mx_run *r) {
-    int err = mx_frame_check_sides(&r->made, &r->sides, &r->why);
-    for (int32_t i = 0; i < r->fields.n && err == 0; i++)
-        if (r->fields.field[i].array != MX_FIELD_OF_C && r->fields.field[i].init == NULL)
-            err = mx_frame_check_sides(&r->fields.field[i].made, &r->sides, &r->why);
+    int err = mx_frame_check_sides(&r->made, &r->sides, 0, 0, &r->why);
+    for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
+        const struct mx_run_field *f = &r->fields.field[i];
+        if (f->array != MX_FIELD_OF_C && f->init == NULL)
+            err = mx_frame_check_sides(&f->made, &r->sides, f->array, f->index, &r->why);
+    }
     return err;
 }

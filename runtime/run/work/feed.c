@@ -26,10 +26,11 @@ static struct rows rows_at(const struct mx_run *r, const struct mx_fuse_field *f
     const bool included = f->field.init != NULL || made->kind == MX_FRAME_INCLUDED;
     const bool as_they_are = included && mx_sides_fixed(&p->sides, MX_DIM_Y);
     const bool inside = y >= p->h && y < p->ny + p->h;
+    const struct mx_ends in_y = mx_ends_of(&p->sides, f->field.array, f->field.index, MX_DIM_Y),
+                         in_z = mx_ends_of(&p->sides, f->field.array, f->field.index, MX_DIM_Z);
     struct rows s = {.n = 1,
-                     .fy = mx_side_source(p->sides.side[MX_DIM_Y], p->ny, p->h, y),
-                     .fz =
-                         mx_side_source(p->sides.side[MX_DIM_Z], p->nz, p->h, z + r->o.problem.first_plane)};
+                     .fy = mx_side_source(in_y.side, p->ny, p->h, y),
+                     .fz = mx_side_source(in_z.side, p->nz, p->h, z + r->o.problem.first_plane)};
     if (as_they_are || inside) s.n = (as_they_are ? y1 : mx_min(y1, p->ny + p->h)) - y;
     if (included) return s;
     s.fy = mx_frame_source(made, p->ny, p->h, s.fy);
@@ -81,17 +82,9 @@ static int read_rows(const struct mx_fuse_field *f, const struct rows *s, char *
                    : 0;
 }
 
-/* The x frame of a side that is not fixed is a copy. */
-static void copy_x(const struct mx_run *r, enum mx_dtype dtype, char *row) {
-    const struct mx_problem *p = &r->o.problem;
-    struct mx_x_copy copy[2];
-    if (mx_sides_fixed(&r->sides, MX_DIM_X)) return;
-    const int n = mx_sides_x_copies(&r->sides, p->nx, p->h, (struct mx_cells){p->h, p->nx + p->h}, copy);
-    mx_sides_copy_x(copy, n, mx_dtype_bytes(dtype), row);
-}
-
-static int fill_piece(struct mx_run *r, const struct mx_fuse_field *f, const struct rows *s, char *staging,
-                      char *rows, int64_t pitch, mx_why *why) {
+/* Rows from row y of plane z on. */
+static int fill_piece(struct mx_run *r, const struct mx_fuse_field *f, const struct rows *s, int64_t y,
+                      int64_t z, char *staging, char *rows, int64_t pitch, mx_why *why) {
     const struct mx_problem *p = &r->whole;
     const struct mx_plane_field one = {.dtype = f->field.dtype, .init = f->field.init};
     const char *from = NULL;
@@ -103,7 +96,7 @@ static int fill_piece(struct mx_run *r, const struct mx_fuse_field *f, const str
         else
             mx_frame_row(&f->field.made, p->nx, p->h, f->field.dtype,
                          from != NULL ? from + i * mx_fuse_row_bytes(f) : NULL, row);
-        copy_x(r, f->field.dtype, row);
+        mx_sides_row(&p->sides, p, f->field.array, f->field.index, y + i, z + r->o.problem.first_plane, row);
     }
     return err;
 }
@@ -121,7 +114,7 @@ int mx_run_feed(void *context, int32_t thread, int64_t z, int64_t y0, int64_t y1
         for (int64_t y = y0; y < y1 && err == 0; y += s.n) {
             s = piece_at(r, f, z, y, y1);
             char *at = rows + (y - y0) * pitch + f->offset_bytes;
-            err = fill_piece(r, f, &s, staging, at, pitch, why);
+            err = fill_piece(r, f, &s, y, z, staging, at, pitch, why);
             if (err == 0 && f->field.init == NULL)
                 err = mx_run_check_fed(r, i, z, y, y + s.n, at, pitch, why);
         }

@@ -104,6 +104,7 @@ static int ask_source(void *context, int64_t z, char *at) {
 int mx_plain_plane(void *context, int64_t z, char *plane) {
     struct mx_run *r = context;
     const struct mx_problem *p = &r->whole;
+    z = mx_side_source(mx_ends_of(&p->sides, 0, 0, MX_DIM_Z).side, p->nz, p->h, z);
     if (r->source.region == NULL) return mx_fill_plane(&r->fill, z, plane);
     if (r->made.kind == MX_FRAME_INCLUDED) return ask_source(r, z, plane);
     return mx_frame_fill(&r->made, p, p->dtype, r->report.layout.row_pitch_bytes, z, plane, ask_source, r);
@@ -115,8 +116,8 @@ int mx_fill_sided(void *context, int64_t z, char *plane) {
     const struct mx_problem *p = &r->whole;
     z += r->o.problem.first_plane;
     if (mx_sides_all_fixed(&p->sides)) return s->fill(s->context, z, plane);
-    int err = s->fill(s->context, mx_side_source(p->sides.side[MX_DIM_Z], p->nz, p->h, z), plane);
-    if (err == 0) mx_sides_plane(&r->sides, p, &r->report.layout, s->array, plane);
+    int err = s->fill(s->context, z, plane);
+    if (err == 0) mx_sides_plane(&p->sides, p, &r->report.layout, s->array, z, plane);
     return err;
 }
 
