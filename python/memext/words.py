@@ -29,6 +29,13 @@ def _criterion(name: str, value: Any) -> str:
     return ",".join(words + ([f"floor={_word(value['floor'])}"] if value.get("floor") else []))
 
 
+def _side(key: Any, value: Any) -> list[str]:
+    """{"z": "mirror"}, {"z": ("fixed", "mirror")}; of one field {"vx:z": "odd"} or {"vx": {"z": "odd"}}."""
+    if isinstance(value, Mapping):
+        return [word for axis, kinds in value.items() for word in _side(f"{key}:{axis}", kinds)]
+    return [f"side={key}={','.join(map(_word, value)) if isinstance(value, (tuple, list)) else _word(value)}"]
+
+
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 
 
@@ -66,7 +73,7 @@ def absolute(name: str, value: Any, directory: str) -> Any:
 
 
 def words_of(given: Mapping[str, Any]) -> list[str]:
-    """Keywords as the library's words: commit_every=30, verify=True, block=(64, 64, 8), side={"x": "periodic"}, source=[...]."""
+    """Keywords as the library's words: commit_every=30, verify=True, block=(64, 64, 8), side={"x": "periodic", "vx": {"z": "odd"}}, source=[...]."""
     out = []
     for key, value in given.items():
         name = key.replace("_", "-")
@@ -76,6 +83,8 @@ def words_of(given: Mapping[str, Any]) -> list[str]:
             out.append(name)
         elif name == "until" and isinstance(value, Mapping):
             out += [f"until={k}={_criterion(k, v)}" for k, v in value.items()]
+        elif name == "side" and isinstance(value, Mapping):
+            out += [word for k, v in value.items() for word in _side(k, v)]
         elif isinstance(value, Mapping):
             out += [f"{name}={k}={_word(v)}" for k, v in value.items()]
         elif name == "coef":

@@ -104,6 +104,7 @@ CASES = {
     "wave": ({"v": (1000, 4000), "damping": (0, 0.1)}, {"dt": 0.0012}),
     "fdtd": ({"eps": (1, 4)}, {"courant": 0.4}),
     "pml": ({name: (-1, 1) if len(name) == 3 else (0, 0.5) if name[0] in "bq" else (0.5, 1) for name in "exy exz eyz eyx ezx ezy hxy hxz hyz hyx hzx hzy ax ay az bx by bz px py pz qx qy qz".split()}, {}),
+    "elastic": ({"lam": (0.5, 1), "mu": (0.5, 1)}, {"dt": 0.25}),
     "gray_scott": ({}, {"feed": 0.04, "dt": 0.5}),
     "lattice_boltzmann": ({"wall": (0, 2), **{f"f{i}": (0.8 * w, 1.2 * w) for i in range(19) for w in [1 / 3 if i == 0 else 1 / 18 if i < 7 else 1 / 36]}},
                           {"omega": 1.5, "push": 1e-3}),
