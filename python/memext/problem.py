@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import operator
 import pathlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ from .code import cache_folder
 from .errors import MemextError
 from .kernel import Kernel
 from .profiles import Profile, three_extents, whole_shape
-from .words import absolute
+from .words import absolute, words_of
 from .sources import Source, as_values, file_option, framed_shape
 from .series import Series, take
 from .values import Values
@@ -125,7 +126,8 @@ class Problem:
         if found is None:
             raise MemextError("no grid: give shape=(nz, ny, nx), the interior cells, or an array", errno.EINVAL)
         if min(found) < 1:
-            raise MemextError(f"{who} leaves {found} interior cells within a frame of {h}: every extent must be at least 1", errno.EINVAL)
+            raise MemextError(f"{who} leaves {found} interior cells within a frame of {h}: every extent must be at least 1; shape=(nz, ny, nx) gives the grid's "
+                              "where no array has all of them", errno.EINVAL)
         return found  # type: ignore[return-value]
 
     def _is_profile(self, name: str, fields: dict[str, Any], interior: tuple) -> bool:
@@ -133,7 +135,10 @@ class Problem:
         value, bare = fields[name], self.fixed_radius == 0
         whole = whole_shape(value.shape, interior, self.radius, self.frame, bare) if isinstance(value, Array) else None
         if whole is not None:
-            fields[name] = Profile(value, whole, np.dtype("<" + self.fixed[name]), self.radius, self.frame, self.frame == "included" and whole == interior)
+            sides = " ".join(words_of({"side": self.extra.get("side")}))
+            around = {"zyx".index(axis) for axis in re.findall(r"([xyz])=periodic", sides)}
+            fields[name] = Profile(value, whole, np.dtype("<" + self.fixed[name]), self.radius, self.frame, self.frame == "included" and whole == interior, around,
+                                   cache_folder())
         return whole is not None
 
     def options(self, again: bool = False) -> tuple[list[str], Source | None]:
@@ -151,9 +156,8 @@ class Problem:
                 continue
             option = None
             if isinstance(value, Profile):
-                held = value.file(cache_folder())
-                if held is not None:
-                    file_words.append(f"field={name}={held}")
+                if value.path is not None:
+                    file_words.append(f"field={name}={value.path}")
                     continue
             npy = self._npy(name, value, framed, types[name])
             if npy is not None:

@@ -2,6 +2,7 @@
 """Read-only fields that are alike along axes: arrays with an extent of 1 there. The library holds one plane or fewer rows of them in DRAM."""
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import pathlib
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import Array, ObjectArray
+from .errors import MemextError
 from .sources import converted, framed_plane
 from .values import Values
 
@@ -35,41 +37,61 @@ def whole_shape(shape: tuple, interior: tuple, h: int, frame: Any, bare_allowed:
 
 
 class Profile(Values):
-    """given: an array with extents of 1; whole: its extents when it is written out; bare: it has no frame, and nobody reads one."""
+    """given: an array with extents of 1; whole: its extents when it is written out; bare: it has no frame, and nobody reads one; around: the axes of the
+    array whose sides are periodic, where the frame is the other end. Its cells are taken now, into a file in `folder` that is called after its content
+    and stays, since stores name it."""
 
-    def __init__(self, given: Array, whole: tuple, dtype: np.dtype, h: int, frame: Any, bare: bool):
+    def __init__(self, given: Array, whole: tuple, dtype: np.dtype, h: int, frame: Any, bare: bool, around: set[int], folder: pathlib.Path):
         self.given, self.bare = given, bare
-        self._cells = np.array(converted(given[...], dtype, given.name))  # as they are now
-        self._whole, self._h, self._frame = whole, h, 0 if bare else frame
-        self._all = ObjectArray(np.broadcast_to(self._cells, whole), given.name)
+        self._h, self._frame, self._around = h, 0 if bare else frame, around
+        cells = np.ascontiguousarray(converted(given[...], dtype, given.name))
+        self._text = f"profile {cells.shape} {cells.dtype.str} {self._frame!r} {_digest(cells)}"
+        one_plane_or_column = cells.shape[0] == 1 or cells.shape[1] == 1
+        self.path: pathlib.Path | None = None  # None: the library writes the field out
+        if one_plane_or_column and (bare or isinstance(self._frame, str)):
+            if self._frame in _PADS:
+                cells = np.pad(cells, [(0, 0) if n == 1 else (h, h) for n in cells.shape], mode=_PADS[self._frame])  # type: ignore[call-overload]
+                self._frame, whole = "included", tuple(n + 2 * h for n in whole)
+            self.path = _file(cells, folder, given.name)
+            cells = np.load(self.path, mmap_mode="r")
+        else:
+            cells = np.array(cells)
+        self._all = ObjectArray(np.broadcast_to(cells, whole), given.name)
 
     def plane(self, z: int, shape: tuple[int, int, int]) -> np.ndarray:
-        return framed_plane(self._all, z, shape, self._h, self._frame)
+        where = [np.arange(n) for n in shape]
+        for axis in self._around:
+            where[axis] = self._h + (where[axis] - self._h) % (shape[axis] - 2 * self._h)
+        plane = framed_plane(self._all, int(where[0][z]), shape, self._h, self._frame)
+        return plane[where[1]][:, where[2]] if self._around else plane
 
     def identity(self) -> str:
-        return f"profile {self._cells.shape} {self._cells.dtype.str} {self._frame!r} {_digest(self._cells)}"
-
-    def file(self, folder: pathlib.Path) -> pathlib.Path | None:
-        """What the library reads: a file in `folder` that is called after its content and stays, since stores name it. Its time is always the same, so
-        that a store finds it again after the folder was emptied. None where the library would write the field out anyhow."""
-        if self._cells.shape[0] != 1 and self._cells.shape[1] != 1 or not (self.bare or isinstance(self._frame, str)):
-            return None
-        cells = self._cells
-        if not self.bare and self._frame in _PADS:
-            more = [(0, 0) if n == 1 else (self._h, self._h) for n in cells.shape]
-            cells = np.pad(cells, more, mode=_PADS[self._frame])  # type: ignore[call-overload]
-        path = folder / f"profile-{'x'.join(map(str, cells.shape))}-{cells.dtype.str[1:]}-{_digest(cells)}.npy"
-        if not path.exists():
-            handle, temporary = tempfile.mkstemp(dir=folder, suffix=".npy")
-            with os.fdopen(handle, "wb") as file:
-                np.save(file, np.ascontiguousarray(cells))
-            os.utime(temporary, (1, 1))
-            os.replace(temporary, path)
-        return path
+        return self._text
 
 
 def _digest(cells: np.ndarray) -> str:
-    return hashlib.blake2b(np.ascontiguousarray(cells).tobytes(), digest_size=12).hexdigest()
+    return hashlib.blake2b(cells.tobytes(), digest_size=12).hexdigest()
+
+
+def _file(cells: np.ndarray, folder: pathlib.Path, name: str) -> pathlib.Path:
+    path = folder / f"profile-{'x'.join(map(str, cells.shape))}-{cells.dtype.str[1:]}-{_digest(cells)}.npy"
+    try:
+        found = np.load(path, mmap_mode="r")
+        if found.dtype == cells.dtype and found.shape == cells.shape and found.tobytes() == cells.tobytes():
+            return path
+    except (OSError, ValueError, EOFError):  # not there, or cut short
+        pass
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".npy")
+        with os.fdopen(handle, "wb") as file:
+            np.save(file, cells)
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary is not None:
+            pathlib.Path(temporary).unlink(missing_ok=True)
+        raise MemextError(f"{name}: its file {path} cannot be written: {error}", error.errno or errno.EIO) from error
+    return path
 
 
 def written_out(array: np.ndarray, interior: list[int], h: int) -> np.ndarray:

@@ -93,7 +93,8 @@ static int check_shape(struct mx_run_field *f, struct mx_problem *p, mx_why *why
                        f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], p->h);
     f->frame = shape[2] == p->nx + h2 && shape[1] == p->ny + h2 && shape[0] == p->nz + h2;
     bool bare = shape[2] == p->nx && shape[1] == p->ny && shape[0] == p->nz;
-    if (f->array == MX_FIELD_OF_C && mx_field_is_alike(shape, p, &f->frame, &f->alike)) bare = !f->frame;
+    if (f->array == MX_FIELD_OF_C && mx_field_is_alike(shape, p, made, &f->frame, &f->alike))
+        bare = !f->frame;
     if ((f->frame && (may_have(f) || f->raw[0] != 0)) || (bare && may_lack(f, p))) return 0;
     if (f->frame)
         return mx_fail(why, -EINVAL,
@@ -130,8 +131,16 @@ static int open_field(struct mx_run_field *f, struct mx_problem *p, bool former,
         return err;
     }
     err = check_shape(f, p, why);
-    if (err == 0 && former && f->in_place &&
-        (f->npy.data_offset_bytes != offset || f->frame != frame || f->alike != alike))
+    if (err == 0 && former && f->in_place && f->alike != alike) {
+        char then[4], now[4];
+        return mx_fail(
+            why, -EINVAL,
+            "%.200s of shape (%lld, %lld, %lld) is alike along the axes '%s', but the run's field %s along "
+            "'%s': give that file with --field %s=FILE",
+            f->path, (long long)f->npy.shape[0], (long long)f->npy.shape[1], (long long)f->npy.shape[2],
+            mx_alike_text(f->alike, now), f->name, mx_alike_text(alike, then), f->name);
+    }
+    if (err == 0 && former && f->in_place && (f->npy.data_offset_bytes != offset || f->frame != frame))
         err = mx_fail(why, -EINVAL,
                       "in %.200s the cells begin at byte %lld %s a frame, but the run reads field %s in "
                       "place from byte %lld %s a frame: give that file with --field %s=FILE",
@@ -141,7 +150,8 @@ static int open_field(struct mx_run_field *f, struct mx_problem *p, bool former,
 }
 
 int mx_field_look(struct mx_run_field *f, struct mx_problem *p, mx_why *why) {
-    const int err = open_field(f, p, false, why);
+    int err = open_field(f, p, false, why);
+    if (err == 0) err = mx_field_take_cells(f, why);
     if (f->npy.fd >= 0) close(f->npy.fd);
     f->npy.fd = -1;
     return err;

@@ -26,6 +26,7 @@ struct mx_input_identity {
     int64_t modified_ns;
     int64_t changed_ns; /* when anything about it changed, which this process alone remembers */
     bool sampled;       /* the rest is known, as it is but of notes of an older memext */
+    bool whole;         /* the sample is of all cells, as it is of fields that are alike along axes */
     uint64_t sample; /* XXH3-64 of pages spread over all of it, both ends among them; of what a program gives
                         what it says of it */
     int64_t offset_bytes; /* of the first cell */
@@ -57,9 +58,10 @@ struct mx_run_field {
     struct mx_input_identity identity;
     struct mx_npy npy; /* open while the run needs it; fd -1 = not */
     bool frame;        /* the file has it */
-    uint8_t alike;     /* of C: axes along which the file's cells are alike (system/profile.h) */
-    bool in_place;     /* of C: the run reads the file itself, not a copy of it in the store */
-    bool program;      /* neither: the source of a program gives it */
+    uint8_t alike; /* of C: axes along which the file's cells are alike (system/profile.h); with in_place it
+                      is a profile, and its file is read once */
+    bool in_place; /* of C: the run reads the file itself, not a copy of it in the store */
+    bool program;  /* neither: the source of a program gives it */
 };
 
 struct mx_run_fields {
@@ -83,6 +85,11 @@ int mx_fields_open_in_place(struct mx_run_fields *fields, struct mx_problem *pro
 int mx_field_take_identity(struct mx_run_field *field, bool former, mx_why *why);
 /* The file of this field, open now, is read in place from here on: completes its identity. */
 int mx_field_begin_in_place(struct mx_run_field *field, mx_why *why);
+/* Completes the identity of a field that is alike along axes, which is of all cells: not before it is known
+ * that there is room for them. Nothing to do for others. */
+int mx_field_take_cells(struct mx_run_field *field, mx_why *why);
+/* Are the cells still those of its identity? Of fields that are alike along axes. -ESTALE with a sentence. */
+int mx_field_values_unchanged(struct mx_run_field *field, mx_why *why);
 /* Is it still what it was then? -ESTALE with a sentence. What leaves bytes and the time of their change as
  * they were (a new name, other permissions) is looked at once more, and allowed where the sample is the same.
  */

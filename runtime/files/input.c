@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -45,6 +46,25 @@ static int take_sample(int fd, const char *path, uint64_t bytes, mx_why *why, ui
     return err < 0 ? mx_fail(why, err, "%.300s cannot be read: %s", path, strerror(-err)) : 0;
 }
 
+/* All cells, which are few. */
+static int take_cells(const struct mx_run_field *f, mx_why *why, uint64_t *out) {
+    enum { PIECE_BYTES = 65536 };
+    const int64_t *n = f->npy.shape, bytes = n[0] * n[1] * n[2] * mx_dtype_bytes(f->npy.dtype);
+    char *piece = malloc(PIECE_BYTES);
+    XXH3_state_t *state = XXH3_createState();
+    int err = state == NULL || piece == NULL ? -ENOMEM : 0;
+    if (err == 0) XXH3_64bits_reset(state);
+    for (int64_t at = 0, length; at < bytes && err == 0; at += length) {
+        length = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
+        err = mx_read_all(f->npy.fd, piece, (size_t)length, f->npy.data_offset_bytes + at);
+        if (err == 0) XXH3_64bits_update(state, piece, (size_t)length);
+    }
+    if (err == 0) *out = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    free(piece);
+    return err < 0 ? mx_fail(why, err, "%.300s cannot be read: %s", f->path, strerror(-err)) : 0;
+}
+
 int mx_input_look(int fd, int64_t offset_bytes, const char *path, mx_why *why,
                   struct mx_input_identity *out) {
     int err = identity_of(fd, path, why, out);
@@ -58,6 +78,7 @@ bool mx_input_same(const struct mx_input_identity *then, const struct mx_input_i
     if (now->bytes != then->bytes) return false;
     if (then->sampled && (now->sample != then->sample || now->offset_bytes != then->offset_bytes))
         return false;
+    if (then->whole && now->whole) return true;
     if (then->sampled && now->bytes <= SAMPLE_PAGES * SAMPLE_PAGE_BYTES) return true;
     return named && now->modified_ns == then->modified_ns;
 }
@@ -73,13 +94,28 @@ static int changed(const struct mx_run_field *f, mx_why *why) {
 }
 
 static int look(const struct mx_run_field *f, mx_why *why, struct mx_input_identity *out) {
-    return mx_input_look(f->npy.fd, f->npy.data_offset_bytes, f->path, why, out);
+    if (f->alike == 0) return mx_input_look(f->npy.fd, f->npy.data_offset_bytes, f->path, why, out);
+    int err = identity_of(f->npy.fd, f->path, why, out);
+    if (err == 0) err = take_cells(f, why, &out->sample);
+    out->sampled = out->whole = err == 0;
+    out->offset_bytes = f->npy.data_offset_bytes;
+    return err;
 }
 
 int mx_field_begin_in_place(struct mx_run_field *f, mx_why *why) {
     int err = look(f, why, &f->identity);
     f->in_place = err == 0;
     return err;
+}
+
+int mx_field_take_cells(struct mx_run_field *f, mx_why *why) {
+    return f->alike != 0 ? look(f, why, &f->identity) : 0;
+}
+
+int mx_field_values_unchanged(struct mx_run_field *f, mx_why *why) {
+    struct mx_input_identity now = {0};
+    const int err = look(f, why, &now);
+    return err < 0 || now.sample == f->identity.sample ? err : changed(f, why);
 }
 
 int mx_field_unchanged(struct mx_run_field *f, mx_why *why) {
@@ -112,6 +148,7 @@ static int check_in_place(struct mx_run_field *f, mx_why *why) {
 int mx_field_take_identity(struct mx_run_field *f, bool former, mx_why *why) {
     struct mx_input_identity now = {0};
     if (former && f->in_place) return check_in_place(f, why);
+    if (!former && f->alike != 0) return identity_of(f->npy.fd, f->path, why, &f->identity);
     int err = look(f, why, &now);
     if (err < 0) return err;
     if (former && !mx_input_same(&f->identity, &now, true))

@@ -2,6 +2,7 @@
 #include "files/profile.h"
 
 #include <errno.h>
+#include <memext/backend.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,12 +18,14 @@ static bool fits(const int64_t shape[3], const int64_t extent[3], uint8_t *alike
     return *alike != 0;
 }
 
-bool mx_field_is_alike(const int64_t shape[3], const struct mx_problem *p, bool *frame, uint8_t *alike) {
+bool mx_field_is_alike(const int64_t shape[3], const struct mx_problem *p, bool made, bool *frame,
+                       uint8_t *alike) {
     const int64_t h2 = 2 * (int64_t)p->h, bare[3] = {p->nz, p->ny, p->nx},
                   framed[3] = {p->nz + h2, p->ny + h2, p->nx + h2};
+    const bool single = shape[0] == 1 && shape[1] == 1 && shape[2] == 1;
     uint8_t axes;
     if (memcmp(shape, bare, sizeof bare) == 0 || memcmp(shape, framed, sizeof framed) == 0) return false;
-    const bool has = fits(shape, framed, &axes);
+    const bool has = fits(shape, framed, &axes) && !(single && made);
     if (!has && !fits(shape, bare, &axes)) return false;
     return *frame = has, *alike = axes, true;
 }
@@ -47,9 +50,8 @@ struct reading {
     const struct mx_problem *p;
     const struct mx_profile *profile;
     struct mx_frame frame; /* that is made, where the file has none */
-    char *plane;           /* one of the file */
-    int64_t at;            /* which; -1 = none yet */
-    struct mx_layout layout;
+    char *row;             /* one of the file */
+    int64_t at;            /* which, counted over planes; -1 = none yet */
 };
 
 /* Cell i of a dimension, frame counted, in the file. */
@@ -76,44 +78,40 @@ static void make_row(const struct reading *r, const char *file_row, char *row) {
     }
 }
 
-static int make_plane(struct reading *r, int64_t z, char *plane, mx_why *why) {
+static int make_plane(struct reading *r, int64_t z, char *plane, int64_t pitch, mx_why *why) {
     const struct mx_profile_range rows = mx_profile_rows(r->p, r->profile->alike);
-    const int64_t pitch = r->profile->bytes /
-                          (mx_profile_planes(r->p, r->profile->alike).end * (rows.end - rows.first)),
-                  from = place(r, MX_DIM_Z, z);
-    if (from != r->at) {
-        const int err = mx_npy_read(&r->field->npy, from, 1, r->plane, &r->layout, why);
-        if (err < 0) return err;
-        r->at = from;
+    const struct mx_npy *npy = &r->field->npy;
+    const int64_t bytes = npy->shape[2] * mx_dtype_bytes(r->field->dtype);
+    for (int64_t y = rows.first; y < rows.end; y++, plane += pitch) {
+        const int64_t at = place(r, MX_DIM_Z, z) * npy->shape[1] + place(r, MX_DIM_Y, y);
+        const int err =
+            at == r->at ? 0
+                        : mx_read_all(npy->fd, r->row, (size_t)bytes, npy->data_offset_bytes + at * bytes);
+        if (err < 0) return mx_fail(why, err, "%.300s cannot be read: %s", r->field->path, strerror(-err));
+        r->at = at;
+        make_row(r, r->row, plane);
     }
-    for (int64_t y = rows.first; y < rows.end; y++, plane += pitch)
-        make_row(r, r->plane + place(r, MX_DIM_Y, y) * r->layout.row_pitch_bytes, plane);
     return 0;
 }
 
 int mx_field_read_profile(const struct mx_run_field *f, const struct mx_problem *whole, mx_why *why,
                           struct mx_profile *out) {
-    const int64_t *shape = f->npy.shape, row = shape[2] * mx_dtype_bytes(f->dtype);
     struct mx_profile q;
     mx_profile_lay(whole, f->dtype, f->alike, &q);
-    struct reading r = {.field = f,
-                        .p = whole,
-                        .profile = &q,
-                        .frame = f->made,
-                        .at = -1,
-                        .layout = {.row_pitch_bytes = row, .plane_pitch_bytes = shape[1] * row}};
+    struct reading r = {.field = f, .p = whole, .profile = &q, .frame = f->made, .at = -1};
     if (f->made.kind == MX_FRAME_INCLUDED || f->made.kind == MX_FRAME_VALUE)
         r.frame.kind = MX_FRAME_EDGE; /* one that nobody reads */
-    r.plane = malloc((size_t)r.layout.plane_pitch_bytes);
+    const struct mx_profile_range rows = mx_profile_rows(whole, f->alike);
+    const int64_t planes = mx_profile_planes(whole, f->alike).end, plane = q.bytes / planes;
+    r.row = malloc((size_t)(f->npy.shape[2] * mx_dtype_bytes(f->dtype)));
     q.memory = aligned_alloc(64, (size_t)q.bytes);
-    int err = r.plane != NULL && q.memory != NULL
+    int err = r.row != NULL && q.memory != NULL
                   ? 0
                   : mx_fail(why, -ENOMEM, "no memory for the %lld bytes of the read-only field %s",
                             (long long)q.bytes, f->name);
-    const int64_t planes = mx_profile_planes(whole, f->alike).end;
     for (int64_t z = 0; z < planes && err == 0; z++)
-        err = make_plane(&r, z, q.memory + z * (q.bytes / planes), why);
-    free(r.plane);
+        err = make_plane(&r, z, q.memory + z * plane, plane / (rows.end - rows.first), why);
+    free(r.row);
     if (err < 0)
         free(q.memory);
     else

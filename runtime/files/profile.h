@@ -8,8 +8,10 @@
 #include "system/profile.h"
 
 /* Do these extents, z y x, say that a field of C is alike along axes? The others have the frame (*frame) or
- * not. A whole field is not, also of a grid of one plane. If they do not, nothing is written. */
-bool mx_field_is_alike(const int64_t shape[3], const struct mx_problem *problem, bool *frame, uint8_t *alike);
+ * not. A single cell has it unless one is to be made (`made`). A whole field is not alike, also of a grid of
+ * one plane. If they do not say so, nothing is written. */
+bool mx_field_is_alike(const int64_t shape[3], const struct mx_problem *problem, bool made, bool *frame,
+                       uint8_t *alike);
 
 /* Can DRAM hold this field whole, as a profile? Not where it is alike along x alone, and not where a frame of
  * another value is read, which makes cells differ. Such a file is copied into the store. */

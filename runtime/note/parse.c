@@ -84,8 +84,10 @@ static void parse_values(struct mx_note_reader *r, const json_t *o, struct mx_ru
     f->in_place = json_is_true(json_object_get(v, "in_place"));
     if (f->in_place && (f->array != MX_FIELD_OF_C || !f->identity.sampled)) r->ok = false;
     const json_t *alike = json_object_get(v, "alike");
-    if (alike != NULL && (!f->in_place || (f->alike = mx_alike_parse(json_string_value(alike))) == 0))
+    if (alike != NULL &&
+        (f->array != MX_FIELD_OF_C || (f->alike = mx_alike_parse(json_string_value(alike))) == 0))
         r->ok = false;
+    f->identity.whole = f->alike != 0;
     f->npy.data_offset_bytes = f->in_place ? f->identity.offset_bytes : 0;
 }
 
@@ -122,7 +124,7 @@ static void parse_system(struct mx_note_reader *r, const json_t *o, struct mx_no
     for (int32_t i = 0; i < n->fields.n; i++) {
         const struct mx_run_field *f = &n->fields.field[i];
         parse_values(r, values, &n->fields.field[i]);
-        if (f->array == MX_FIELD_OF_C) s->profile[f->index].alike = f->alike;
+        if (f->array == MX_FIELD_OF_C) s->profile[f->index].alike = f->in_place ? f->alike : 0;
     }
     if (json_object_get(o, "source") != NULL) mx_note_word(r, o, "source", n->source, sizeof n->source);
     n->problem.system = s;

@@ -59,7 +59,7 @@ static json_t *print_values(const struct mx_run_field *f, char path[MX_NOTE_ESCA
     }
     if (!f->frame) mx_json_put(o, "frame", json_false());
     if (f->in_place) mx_json_put(o, "in_place", json_true());
-    if (f->in_place && f->alike != 0) mx_json_put(o, "alike", json_string(mx_alike_text(f->alike, alike)));
+    if (f->alike != 0) mx_json_put(o, "alike", json_string(mx_alike_text(f->alike, alike)));
     return o;
 }
 

@@ -288,7 +288,10 @@ static void print_system(const struct mx_note *n, FILE *to) {
                 f->path[0] != 0   ? f->path
                 : f->init != NULL ? f->init->name
                                   : n->fields.field[f->same_as].name,
-                f->inside[0] != 0 ? ":" : "", f->inside, f->in_place ? ", which is read in place" : "");
+                f->inside[0] != 0 ? ":" : "", f->inside,
+                f->in_place && f->alike != 0 ? ", which DRAM holds whole"
+                : f->in_place                ? ", which is read in place"
+                                             : "");
     }
 }
 

@@ -328,3 +328,90 @@ def test_absorbing_layer(memext, quick_place, tmp_path):
             assert all(f["alike"] in ("yz", "xz", "xy") for f in done["files"].values())
             assert all(np.array_equal(np.load(tmp_path / f"{n}-out.npy"), want[n]) for n in state)
     assert left[0.8] < 0.01 * left[0.0], left
+
+
+def test_python_other_values_of_a_large_one(mx, quick_place):  # noqa: F811
+    """Cells that no sample of a file would see are compared too."""
+
+    @mx.kernel(fixed="a")
+    def damp(u, a):
+        return a * (u + 0.1 * (u[1, 0, 0] - u))
+
+    rng = np.random.default_rng(9)
+    u, a = rng.random((5, 502, 502)), rng.random((1, 500, 500))
+    for changed in (a, a, np.where(np.arange(500).reshape(1, 500, 1) == 3, 0.5, a)):
+        with mx.Run(damp, u=u, a=changed, device=quick_place, dram="64MiB", keep=True) as run:
+            if changed is a or (changed == a).all():
+                run.advance(2)
+            else:
+                with pytest.raises(mx.MemextError, match="with other fields to begin with: a is"):
+                    run.advance(4)
+
+
+def test_python_reductions_around(mx, quick_place):  # noqa: F811
+    """A reduction reads at periodic sides what the kernel reads: the other end, not the array's own frame."""
+
+    @mx.kernel(fixed="b")
+    def mix(u, b):
+        return 0.5 * b[0, 1, 0] * u
+
+    @mx.reduce
+    def weighed(u, b):
+        return b[0, -1, 0] + 0 * u
+
+    b = np.arange(1.0, 7).reshape(1, 6, 1)
+    for side in ({"y": "periodic"}, ["y=periodic", "x=periodic"], "y=mirror"):
+        with mx.Run(mix, u=np.ones((5, 6, 7)), b=b, side=side, device=quick_place, dram="64MiB", reductions=[weighed], check=1, force=True, resume=False) as run:
+            run.advance(1)
+            assert run.reduce(weighed).total == run.report["norms"][-1]["reductions"]["weighed"]["sum"]
+
+
+def test_python_cache(mx, quick_place):  # noqa: F811
+    """A file of the cache that is cut short or has other cells is written again."""
+
+    @mx.kernel(fixed="a")
+    def damp(u, a):
+        return a * u
+
+    u, a = np.ones((8, 9, 10)), np.arange(7.0).reshape(1, 7, 1) + 5
+    for spoil in (None, b"", b""):
+        with mx.Run(damp, u=u, a=a, device=quick_place, dram="64MiB", force=True, resume=False) as run:
+            run.advance(2)
+            assert np.array_equal(run["u"][...], steps_of(damp, 2, u, a=a))
+        for file in mx.code.cache_folder().glob("profile-1x7x1-*"):
+            whole = file.read_bytes()
+            file.write_bytes(whole[:-8] + b"\0" * 8 if spoil is None else spoil)
+
+
+def test_a_single_cell_with_a_frame(memext, tmp_path):
+    """(1, 1, 1) is alike everywhere, unless --frame says that the frame is another number."""
+    (tmp_path / "k.c").write_text('#define MX_NAME "k"\n#define MX_RADIUS 1\n#define MX_FIXED_RADIUS 1\n#define MX_STATE(F) F(u, double)\n#define MX_FIXED(F) F(c, double)\n'
+                                  "#include <memext/cell.h>\nMX_CELL\nSET(u, AT(c, 1, 0, 0));\nMX_END\n")  # fmt: skip
+    np.save(tmp_path / "c.npy", np.ones((1, 1, 1)))
+    for words, last in (([], 1), (["--frame", "c=5"], 5), (["--frame", "c=edge"], 1)):
+        memext.run("--kernel", tmp_path / "k.c", "-n", 4, 4, 4, "-t", 1, "--init", "zero", "--dram", "64MiB", *words, "--field", f"c={tmp_path}/c.npy", "--backend", "dram", "-o", f"u={tmp_path}/u.npy", "--overwrite")
+        assert np.load(tmp_path / "u.npy")[2, 2].tolist() == [0, 1, 1, 1, last, 0]
+
+
+def test_the_file_of_a_profile(memext, quick_place, layer):
+    """It is counted before it is read; other extents on --resume are named; a copied one is compared by its axes; a file that changes harms no run whose values are in DRAM."""
+    folder, words, _ = layer
+    np.save(folder / "b.npy", np.zeros((1, 18, 40)))
+    memext.run(*words, "-t", 3, "-d", quick_place, "--keep")
+    np.save(folder / "b.npy", np.zeros((1, 1, 40)))
+    refused = memext("run", "--resume", "-d", quick_place, "-t", 5, check=False)
+    assert refused.returncode == 2 and "(1, 1, 40) is alike along the axes 'yz', but the run's field b along 'z'" in refused.stderr
+    for name, sizes in (("qz", "1 1 20"), ("qy", "1 20 1")):
+        (folder / f"{name}.nhdr").write_text(f"NRRD0004\ntype: double\ndimension: 3\nsizes: {sizes}\nendian: little\nencoding: raw\ndata file: q.raw\n\n")
+    np.arange(20.0).tofile(folder / "q.raw")
+    given = ["--kernel", folder / "layer.c", "-n", 20, 20, 20, "--init", "random", "--field", f"b={folder}/b.npy", "--dram", "64MiB", "--field-copy"]
+    np.save(folder / "b.npy", np.ones((1, 1, 20)))
+    memext.run(*given, "--field", f"a={folder}/qz.nhdr", "-t", 2, "-d", quick_place, "--keep", "--force")
+    other = memext("run", "--resume", "-d", quick_place, "-t", 4, "--field", f"a={folder}/qy.nhdr", check=False)
+    assert other.returncode == 2 and "with other fields to begin with" in other.stderr
+    with open(folder / "huge.npy", "wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (1, 20000, 20000)})
+        file.truncate(file.tell() + 8 * 20000 * 20000)
+    refused = memext("run", "--kernel", folder / "layer.c", "-n", 20000, 20000, 4, "--init", "random", "--field", f"a={folder}/huge.npy", "--field", f"b={folder}/huge.npy", "-t", 2,
+                     "--dram", "64MiB", "-d", quick_place, "--force", check=False)  # fmt: skip
+    assert refused.returncode == 2 and "DRAM" in refused.stderr

@@ -29,14 +29,24 @@ static int begin(struct mx_run *r, struct mx_run_field *f) {
     return err;
 }
 
-/* A profile is read once, here; it belongs to the kernel, which is closed last. Of a run that is done, or is
- * only planned, no values are needed. */
-static int take_profile(struct mx_run *r, struct mx_run_field *f, bool values) {
-    struct mx_profile *q = &r->system->profile[f->index];
+/* A profile is counted now, and read when there is a plan; it belongs to the kernel, which is closed last.
+ * What keeps no store has no use for its file afterwards. */
+static int lay_profile(struct mx_run *r, struct mx_run_field *f) {
+    mx_profile_lay(&r->o.problem, f->dtype, f->alike, &r->system->profile[f->index]);
+    f->in_place |= !r->backend->anonymous;
+    return 0;
+}
+
+int mx_run_read_profiles(struct mx_run *r) {
     int err = 0;
-    mx_profile_lay(&r->o.problem, f->dtype, f->alike, q);
-    if (values && !r->resumed) err = mx_field_begin_in_place(f, &r->why);
-    if (values && err == 0 && !r->o.dry_run) err = mx_field_read_profile(f, &r->o.problem, &r->why, q);
+    for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
+        struct mx_run_field *f = &r->fields.field[i];
+        if (f->array != MX_FIELD_OF_C || f->npy.fd < 0 || f->alike == 0) continue;
+        if (!r->resumed) err = mx_field_take_cells(f, &r->why);
+        if (r->system->profile[f->index].alike == 0) continue; /* a copy */
+        if (err == 0) err = mx_field_read_profile(f, &r->whole, &r->why, &r->system->profile[f->index]);
+        if (err == 0) err = mx_field_values_unchanged(f, &r->why);
+    }
     return err;
 }
 
@@ -54,7 +64,7 @@ static void tell(struct mx_run *r, const struct mx_run_field *f) {
 
 /* Of a new run: in place where that is possible. */
 static int choose(struct mx_run *r, struct mx_run_field *f) {
-    if (!r->o.field_copy && mx_field_is_profile(f, r->system)) return take_profile(r, f, true);
+    if (!r->o.field_copy && mx_field_is_profile(f, r->system)) return lay_profile(r, f);
     if (r->backend->anonymous || r->o.field_copy) return 0;
     if (f->alike != 0) {
         mx_run_remark(r, "%.300s is copied into the store as a whole field: it is alike along %s", f->path,
@@ -85,7 +95,7 @@ int mx_run_take_field_files(struct mx_run *r) {
         if (f->array != MX_FIELD_OF_C || f->path[0] == 0) continue;
         if (!r->resumed) err = choose(r, f);
         if (r->resumed && f->in_place && f->alike != 0)
-            err = take_profile(r, f, needed);
+            err = lay_profile(r, f);
         else if (r->resumed && f->in_place && needed)
             err = begin(r, f);
         if (err == 0) tell(r, f);

@@ -229,6 +229,7 @@ static int same_file(struct mx_run *r, const char *place, const struct mx_run_fi
     bool same = mx_input_same(&then->identity, &now->identity,
                               one || then->in_place || then->identity.inode == now->identity.inode);
     same &= !then->identity.sampled || then->frame == now->frame || then->made.kind != MX_FRAME_INCLUDED;
+    same &= then->alike == now->alike;
     same &= problem.nx == all.nx && problem.ny == all.ny && problem.nz == all.nz;
     if (same) return 0;
     if (!one || strcmp(then->inside, now->inside) != 0) return other_field(r, place, then, now);

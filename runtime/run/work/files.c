@@ -9,7 +9,7 @@ int mx_run_field_files_unchanged(struct mx_run *r, mx_why *why) {
     int err = 0;
     for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
         struct mx_run_field *f = &r->fields.field[i];
-        if (f->in_place && f->npy.fd >= 0) err = mx_field_unchanged(f, why);
+        if (f->in_place && f->alike == 0 && f->npy.fd >= 0) err = mx_field_unchanged(f, why);
     }
     return err == 0 ? mx_run_fuse_unchanged(r, why) : err;
 }
