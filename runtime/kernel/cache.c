@@ -18,13 +18,19 @@
 
 /* What mkdtemp made and write_file filled: names are known, so nothing else is ever removed. */
 static void remove_directory(const char *directory) {
-    static const char *const names[] = {"memext/cell.h", "memext",   "kernel.c", "kernel.so",
-                                        "includes",      "messages", "version",  ""};
+    static const char *const names[] = {"memext/cell.h", "memext", "kernel.c", "includes", "version"};
     char path[PATH_MAX + 32];
+    for (int i = 0; i < MX_FORMS; i++) {
+        snprintf(path, sizeof path, "%s/kernel-%s.so", directory, mx_forms[i].name);
+        remove(path);
+        snprintf(path, sizeof path, "%s/messages-%s", directory, mx_forms[i].name);
+        remove(path);
+    }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         snprintf(path, sizeof path, "%s/%s", directory, names[i]);
         remove(path);
     }
+    remove(directory);
 }
 
 void mx_object_drop(struct mx_object *object) {
@@ -131,8 +137,8 @@ static void hash_text(XXH3_state_t *state, const char *text) {
     XXH3_128bits_update(state, text, strlen(text) + 1);
 }
 
-int mx_cache_name(const struct compiler *c, const struct mx_text *source, const char *cache, char *out,
-                  size_t capacity) {
+int mx_cache_name(const struct compiler *c, const struct mx_text *source, const struct wanted *forms,
+                  const char *cache, char *out, size_t capacity) {
     XXH3_state_t *state = XXH3_createState();
     if (state == NULL) return -ENOMEM;
     XXH3_128bits_reset(state);
@@ -144,6 +150,11 @@ int mx_cache_name(const struct compiler *c, const struct mx_text *source, const 
     hash_text(state, c->path);
     for (char *const *word = c->words; *word != NULL; word++) hash_text(state, *word);
     for (int i = 0; i < N_FLAGS; i++) hash_text(state, mx_compiler_flags[i]);
+    for (int32_t i = 0; i < forms->n; i++) {
+        const struct mx_form *form = &mx_forms[forms->number[i]];
+        for (int k = 0; k < MX_FORM_FLAGS; k++)
+            hash_text(state, form->flags[k] != NULL ? form->flags[k] : "");
+    }
     hash_cpu(state);
     const XXH128_hash_t key = XXH3_128bits_digest(state);
     XXH3_freeState(state);
@@ -153,14 +164,16 @@ int mx_cache_name(const struct compiler *c, const struct mx_text *source, const 
                : -ENAMETOOLONG;
 }
 
-/* An object ends with a hash of what is before: one that is cut or changed is made again and not loaded. */
+/* An object ends with the number of its form and a hash of what is before: one that is cut or changed is made
+ * again and not loaded. */
 struct seal {
     char magic[8];
+    uint64_t form;
     uint64_t hash;
 };
 static const char seal_magic[8] = "MXKERNEL";
 
-bool mx_cache_is_whole(const char *path) {
+bool mx_cache_is_whole(const char *path, int32_t *form) {
     struct stat s;
     struct mx_text text;
     if (lstat(path, &s) < 0 || !S_ISREG(s.st_mode) || s.st_uid != geteuid() ||
@@ -170,18 +183,19 @@ bool mx_cache_is_whole(const char *path) {
     bool whole = text.bytes > sizeof seal;
     if (whole) {
         memcpy(&seal, text.data + text.bytes - sizeof seal, sizeof seal);
-        whole = memcmp(seal.magic, seal_magic, sizeof seal_magic) == 0 &&
+        whole = memcmp(seal.magic, seal_magic, sizeof seal_magic) == 0 && seal.form < MX_FORMS &&
                 seal.hash == XXH3_64bits(text.data, text.bytes - sizeof seal);
     }
     free(text.data);
+    if (whole) *form = (int32_t)seal.form;
     return whole;
 }
 
-int mx_cache_seal(const char *path) {
+int mx_cache_seal(const char *path, int32_t form) {
     struct mx_text text;
     int err = mx_text_read(path, "the compiled kernel", NULL, &text);
     if (err < 0) return err;
-    struct seal seal = {.hash = XXH3_64bits(text.data, text.bytes)};
+    struct seal seal = {.form = (uint64_t)form, .hash = XXH3_64bits(text.data, text.bytes)};
     memcpy(seal.magic, seal_magic, sizeof seal_magic);
     int fd = mx_retry(open(path, O_WRONLY | O_CLOEXEC));
     err = fd < 0 ? -errno : mx_write_all(fd, &seal, sizeof seal, (off_t)text.bytes);

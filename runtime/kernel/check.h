@@ -17,10 +17,10 @@
 
 enum {
     MOST_CELLS = 67, /* in x: several vectors and a rest, of any vector length */
-    MOST_ROWS = 3,
-    SIDE = 16,  /* cells beside a row and its frame */
-    BESIDE = 2, /* rows beside the patch and its frame */
-    AROUND = 4, /* plane pointers before the first and after the last */
+    MOST_ROWS = 3,   /* more than a pass of a row function computes at once (forms.h) */
+    SIDE = 16,       /* cells beside a row and its frame */
+    BESIDE = 2,      /* rows beside the patch and its frame */
+    AROUND = 4,      /* plane pointers before the first and after the last */
     ROUNDS = 3,
     POISONS = 2,
     MOST_COPIED = 4 << 20 /* cells that one round of poison copies at most */

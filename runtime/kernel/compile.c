@@ -52,17 +52,19 @@ static void shorten_names(char *messages, const char *directory) {
 /* ---- files */
 
 struct names {
-    char header[PATH_MAX + 32], directory[PATH_MAX + 32], source[PATH_MAX + 32], object[PATH_MAX + 32],
-        includes[PATH_MAX + 32], messages[PATH_MAX + 32];
+    char header[PATH_MAX + 32], directory[PATH_MAX + 32], source[PATH_MAX + 32], includes[PATH_MAX + 32];
+    char object[MX_FORMS][PATH_MAX + 32], messages[MX_FORMS][PATH_MAX + 32]; /* by number of the form */
 };
 
 static void name_files(const char *directory, struct names *n) {
     snprintf(n->directory, sizeof n->directory, "%s/memext", directory);
     snprintf(n->header, sizeof n->header, "%s/memext/cell.h", directory);
     snprintf(n->source, sizeof n->source, "%s/kernel.c", directory);
-    snprintf(n->object, sizeof n->object, "%s/kernel.so", directory);
     snprintf(n->includes, sizeof n->includes, "%s/includes", directory);
-    snprintf(n->messages, sizeof n->messages, "%s/messages", directory);
+    for (int i = 0; i < MX_FORMS; i++) {
+        snprintf(n->object[i], sizeof n->object[i], "%s/kernel-%s.so", directory, mx_forms[i].name);
+        snprintf(n->messages[i], sizeof n->messages[i], "%s/messages-%s", directory, mx_forms[i].name);
+    }
 }
 
 static int write_file(const char *path, const char *first, const void *data, size_t bytes) {
@@ -117,35 +119,40 @@ static int explain_status(const struct compiler *c, const struct mx_kernel_optio
     return mx_fail(why, -EINVAL, "the kernel %.120s does not compile: %s", path, line);
 }
 
-static int compile(const struct mx_kernel_options *o, struct compiler *c, const struct mx_text *source,
-                   const char *directory, mx_why *why) {
-    static const char *const fixed[] = {"-isystem", NULL, "-MMD", "-MF", NULL, "-x",
-                                        "c",        "-",  "-o",   NULL,  "-lm"};
-    struct names n;
-    name_files(directory, &n);
-    int err = write_files(&n, o->path, source);
-    if (err < 0)
-        return mx_fail(why, err, "the kernel cannot be compiled in %.300s: %s", directory, strerror(-err));
-    const char *const paths[] = {directory, n.includes, n.object};
-    char *words[MAX_WORDS + N_FLAGS + 16];
-    int k = 0, path = 0;
+/* Starts the compiler on a form. The list of included files is asked for once, of the first form. */
+static pid_t start(struct compiler *c, const struct names *n, const char *directory, int32_t number,
+                   bool first) {
+    const struct mx_form *form = &mx_forms[number];
+    const char *const own[] = {"-isystem", directory, "-x", "c", "-", "-o", n->object[number], "-lm"};
+    const char *const list[] = {"-MMD", "-MF", n->includes};
+    const char *words[MAX_WORDS + N_FLAGS + MX_FORM_FLAGS + 16];
+    int k = 0;
     for (; c->words[k] != NULL; k++) words[k] = c->words[k];
-    for (int i = 0; i < N_FLAGS; i++) words[k++] = (char *)(uintptr_t)mx_compiler_flags[i];
-    if (c->gcc)
-        words[k++] = (char *)(uintptr_t) "-ftrack-macro-expansion=0"; /* errors on the kernel's line */
-    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
-        words[k++] = (char *)(uintptr_t)(fixed[i] != NULL ? fixed[i] : paths[path++]);
+    for (int i = 0; i < N_FLAGS; i++) words[k++] = mx_compiler_flags[i];
+    for (int i = 0; i < MX_FORM_FLAGS && form->flags[i] != NULL; i++) words[k++] = form->flags[i];
+    if (c->gcc) words[k++] = "-ftrack-macro-expansion=0"; /* errors on the kernel's line */
+    for (size_t i = 0; first && i < sizeof list / sizeof list[0]; i++) words[k++] = list[i];
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) words[k++] = own[i];
     words[k] = NULL;
-    const int status = mx_compiler_run(c->path, words, n.source, n.messages);
+    return mx_compiler_start(c->path, (char *const *)(uintptr_t)words, n->source, n->messages[number]);
+}
+
+/* The first form: what the compiler says of it is what the user hears. */
+static int compile_first(const struct mx_kernel_options *o, struct compiler *c, const struct mx_text *source,
+                         const char *directory, const struct names *n, int32_t number, double *cpu_s,
+                         mx_why *why) {
+    const pid_t child = start(c, n, directory, number, true);
+    const int status = child < 0 ? child : mx_compiler_wait(child, cpu_s);
     struct mx_text messages = {0}, includes = {0};
-    mx_text_read(n.messages, "", NULL, &messages);
+    int err = 0;
+    mx_text_read(n->messages[number], "", NULL, &messages);
     if (messages.data != NULL) shorten_names(messages.data, directory);
     if (o->messages != NULL && messages.data != NULL)
         snprintf(o->messages, o->messages_bytes, "%s", messages.data);
     if (status != 0)
         err = explain_status(c, o, source->data, status, messages.data != NULL ? messages.data : "", why);
     else
-        err = mx_text_read(n.includes, "the list of included files", why, &includes);
+        err = mx_text_read(n->includes, "the list of included files", why, &includes);
     if (err == 0) {
         char own[200];
         own_include(includes.data, own, sizeof own);
@@ -156,18 +163,60 @@ static int compile(const struct mx_kernel_options *o, struct compiler *c, const 
                           "system alone, for it is known by its text",
                           o->path, own);
     }
-    if (err == 0 && (err = mx_cache_seal(n.object)) < 0)
-        mx_fail(why, err, "the compiled kernel in %.300s cannot be kept: %s", directory, strerror(-err));
     free(messages.data);
     free(includes.data);
     return err;
 }
 
-/* Others that are at the same kernel make the same object; who renames last, wins, and nobody sees half of
- * one. */
-static int publish(struct mx_object *object, const char *name) {
+/* Those that take the compiler long have more values in a row than there are registers, so that several rows
+ * at once do not pay. */
+static const double LONG_S = 0.25;
+
+/* Compiles the other forms, one after the other: compilers take more memory than a small run has. Says which
+ * of all is the fastest. One that does not compile is left out. */
+static int fastest(const struct mx_kernel_options *o, struct compiler *c, const char *directory,
+                   const struct names *n, const struct wanted *forms, double cpu_s, mx_why *why,
+                   int32_t *number) {
+    const char *path[MX_FORMS] = {n->object[forms->number[0]]};
+    int32_t compiled[MX_FORMS] = {forms->number[0]}, k = 1;
+    for (int32_t i = 1; i < forms->n; i++) {
+        const int32_t form = forms->number[i];
+        if (mx_forms[form].rows > 1 && cpu_s >= LONG_S) continue;
+        const pid_t child = start(c, n, directory, form, false);
+        const int status = child < 0 ? child : mx_compiler_wait(child, NULL);
+        if (status == 256 + SIGINT || status == 256 + SIGTERM)
+            return explain_status(c, o, "", status, "", why);
+        if (status != 0) continue;
+        compiled[k] = form;
+        path[k++] = n->object[form];
+    }
+    *number = compiled[mx_forms_fastest(path, compiled, k)];
+    return 0;
+}
+
+/* *number: the form whose object is sealed. */
+static int compile(const struct mx_kernel_options *o, struct compiler *c, const struct mx_text *source,
+                   const char *directory, const struct wanted *forms, mx_why *why, int32_t *number) {
+    struct names *n = malloc(sizeof *n);
+    if (n == NULL) return mx_fail(why, -ENOMEM, "no memory for the names of files");
+    name_files(directory, n);
+    double cpu_s = 0;
+    int err = write_files(n, o->path, source);
+    if (err < 0) mx_fail(why, err, "the kernel cannot be compiled in %.300s: %s", directory, strerror(-err));
+    *number = forms->number[0];
+    if (err == 0) err = compile_first(o, c, source, directory, n, *number, &cpu_s, why);
+    if (err == 0 && forms->n > 1) err = fastest(o, c, directory, n, forms, cpu_s, why, number);
+    if (err == 0 && (err = mx_cache_seal(n->object[*number], *number)) < 0)
+        mx_fail(why, err, "the compiled kernel in %.300s cannot be kept: %s", directory, strerror(-err));
+    free(n);
+    return err;
+}
+
+/* Others that are at the same kernel make the same object, or one of another form and the same bits; who
+ * renames last, wins, and nobody sees half of one. */
+static int publish(struct mx_object *object, int32_t number, const char *name) {
     char from[PATH_MAX + 32];
-    snprintf(from, sizeof from, "%s/kernel.so", object->directory);
+    snprintf(from, sizeof from, "%s/kernel-%s.so", object->directory, mx_forms[number].name);
     if (name[0] == 0 || rename(from, name) < 0)
         return snprintf(object->path, sizeof object->path, "%s", from) < (int)sizeof object->path
                    ? 0
@@ -181,11 +230,16 @@ static int publish(struct mx_object *object, const char *name) {
 static int make(const struct mx_kernel_options *o, struct compiler *c, const struct mx_text *source,
                 const char *cache, mx_why *why, struct mx_object *object) {
     char name[PATH_MAX] = "";
-    int err = mx_cache_work_in(cache, why, object->directory, sizeof object->directory);
+    struct wanted forms;
+    int32_t number = 0;
+    int err = mx_forms_wanted(why, forms.number, &forms.n);
+    if (err < 0) return err;
+    err = mx_cache_work_in(cache, why, object->directory, sizeof object->directory);
     if (err == 0) err = mx_compiler_ask(c, object->directory, why);
     if (err < 0) return err;
-    if (cache[0] != 0 && mx_cache_name(c, source, cache, name, sizeof name) < 0) name[0] = 0;
-    if (name[0] != 0 && mx_cache_is_whole(name)) {
+    if (cache[0] != 0 && mx_cache_name(c, source, &forms, cache, name, sizeof name) < 0) name[0] = 0;
+    if (name[0] != 0 && mx_cache_is_whole(name, &number)) {
+        object->form = mx_forms[number].text;
         snprintf(object->path, sizeof object->path, "%s", name);
         object->cached = true;
         mx_object_drop(object);
@@ -194,8 +248,9 @@ static int make(const struct mx_kernel_options *o, struct compiler *c, const str
     snprintf(object->compiler, sizeof object->compiler, "%.*s", (int)strcspn(c->version.data, "\n"),
              c->version.data);
     object->compiled = true;
-    err = compile(o, c, source, object->directory, why);
-    if (err == 0 && (err = publish(object, name)) < 0)
+    err = compile(o, c, source, object->directory, &forms, why, &number);
+    object->form = mx_forms[number].text;
+    if (err == 0 && (err = publish(object, number, name)) < 0)
         mx_fail(why, err, "the path of the compiled kernel in %.200s is too long", object->directory);
     return err;
 }

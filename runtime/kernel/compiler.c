@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,8 +29,8 @@ const char *const mx_compiler_flags[N_FLAGS] = {"-O3",
                                                 "-Wall",
                                                 "-Werror=implicit-function-declaration"};
 
-/* Runs words[0] = a file; what it says goes to the file `to`. Its exit status, 256 + signal, or -errno. */
-int mx_compiler_run(const char *path, char *const *words, const char *from, const char *to) {
+/* The child, or -errno. */
+pid_t mx_compiler_start(const char *path, char *const *words, const char *from, const char *to) {
     static char c_locale[] = "LC_ALL=C";
     size_t n = 0, kept = 0;
     while (environ[n] != NULL) n++;
@@ -52,13 +53,21 @@ int mx_compiler_run(const char *path, char *const *words, const char *from, cons
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     pid_t child;
-    int status = 0, err = -posix_spawn(&child, path, &actions, &attributes, words, environment);
+    const int err = -posix_spawn(&child, path, &actions, &attributes, words, environment);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     free(environment);
-    if (err < 0) return err;
-    while (waitpid(child, &status, 0) < 0)
+    return err < 0 ? err : child;
+}
+
+int mx_compiler_wait(pid_t child, double *cpu_s) {
+    struct rusage used = {0};
+    int status = 0;
+    while (wait4(child, &status, 0, &used) < 0)
         if (errno != EINTR) return -errno;
+    if (cpu_s != NULL)
+        *cpu_s = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+                 1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
 }
 
@@ -111,7 +120,8 @@ int mx_compiler_ask(struct compiler *c, const char *directory, mx_why *why) {
     words[n++] = option;
     words[n] = NULL;
     snprintf(to, sizeof to, "%s/version", directory);
-    const int status = mx_compiler_run(c->path, words, "/dev/null", to);
+    const pid_t child = mx_compiler_start(c->path, words, "/dev/null", to);
+    const int status = child < 0 ? child : mx_compiler_wait(child, NULL);
     if (status == 0) {
         int err = mx_text_read(to, "the compiler's version", why, &c->version);
         if (err < 0) return err;

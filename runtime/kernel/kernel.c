@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kernel.c - opens a kernel: its text or object, its description, its parameters. */
+/* kernel.c - opens a kernel: its text or object, and its parameters. */
 #include "kernel/private.h"
 #include "system/values.h"
 
@@ -11,180 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
-
-_Static_assert((int)MX_CELL_F64 == MX_F64 && (int)MX_CELL_F32 == MX_F32 && (int)MX_CELL_U8 == MX_U8 &&
-                   (int)MX_CELL_U16 == MX_U16 && (int)MX_CELL_I16 == MX_I16,
-               "types of cell.h are those of the library");
-
-/* ---- the description */
-
-static bool is_name(const char *name, size_t capacity) {
-    const size_t n = name != NULL ? strnlen(name, capacity) : 0;
-    return n > 0 && n < capacity;
-}
-
-static int check_versions(const struct mx_kernel *k, const char *path, mx_why *why) {
-    if (k->version != MX_CELL_VERSION)
-        return mx_fail(
-            why, -EINVAL,
-            "%.200s was built with version %u of memext/cell.h and this memext has version %d: build "
-            "it again with the header of this one",
-            path, k->version, MX_CELL_VERSION);
-    if (k->size != sizeof *k || k->row_size != sizeof(struct mx_row) ||
-        k->field_size != sizeof(struct mx_cell_field) || k->param_size != sizeof(struct mx_cell_param) ||
-        k->reduce_size != sizeof(struct mx_cell_reduce))
-        return mx_fail(
-            why, -EINVAL,
-            "%.200s describes itself in %u, %u, %u, %u and %u bytes where memext/cell.h has %zu, %zu, %zu, "
-            "%zu and %zu: build it again with the header of this memext",
-            path, k->size, k->row_size, k->field_size, k->param_size, k->reduce_size, sizeof *k,
-            sizeof(struct mx_row), sizeof(struct mx_cell_field), sizeof(struct mx_cell_param),
-            sizeof(struct mx_cell_reduce));
-    bool more = k->flags != 0;
-    for (size_t i = 0; i < sizeof k->more / sizeof k->more[0]; i++) more |= k->more[i] != NULL;
-    if (more || k->n_levels != (k->form == MX_STAGGERED ? 2 : 1) || k->radius[1] != k->radius[0] ||
-        k->radius[2] != k->radius[0])
-        return mx_fail(why, -ENOTSUP,
-                       "%.200s asks for what this memext (%s) does not have: it was built with a newer "
-                       "memext/cell.h; use that memext",
-                       path, MX_VERSION);
-    if (!is_name(k->name, sizeof((struct mx_system *)0)->name))
-        return mx_fail(why, -EINVAL, "the kernel in %.200s has no name (MX_NAME) of 1 to 63 characters",
-                       path);
-    return 0;
-}
-
-static int check_counts(const struct mx_kernel *k, mx_why *why) {
-    const struct {
-        const char *what, *macro;
-        int32_t value, low, high;
-    } counts[] = {{"a form", "MX_FORM", k->form, MX_JACOBI, MX_STAGGERED},
-                  {"a radius", "MX_RADIUS", k->radius[0], 1, MX_MAX_HALO},
-                  {"a radius of its fixed fields", "MX_FIXED_RADIUS", k->fixed_radius, 0, k->radius[0]},
-                  {"a number of state fields", "MX_STATE", k->n_state, 1, MX_MAX_FIELDS},
-                  {"a number of partner fields", "MX_PARTNER", k->n_partner, k->form == MX_STAGGERED,
-                   k->form == MX_STAGGERED ? MX_MAX_FIELDS : 0},
-                  {"a number of fixed fields", "MX_FIXED", k->n_fixed, 0, MX_MAX_FIXED},
-                  {"a number of parameters", "MX_PARAMS", k->n_param, 0, MX_MAX_PARAMS},
-                  {"a number of reductions", "MX_REDUCES", k->n_reduce, 0, MX_MAX_REDUCES}};
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
-        if (counts[i].value < counts[i].low || counts[i].value > counts[i].high)
-            return mx_fail(why, -EINVAL, "the kernel \"%s\" has %s (%s) of %d, which is not within %d..%d%s",
-                           k->name, counts[i].what, counts[i].macro, counts[i].value, counts[i].low,
-                           counts[i].high,
-                           strcmp(counts[i].macro, "MX_PARTNER") != 0 ? ""
-                           : k->form == MX_STAGGERED                  ? ": MX_STAGGERED needs one"
-                                                                      : ": only MX_STAGGERED has a partner");
-    if (k->real_bytes != 8 && k->real_bytes != 4)
-        return mx_fail(why, -EINVAL, "the kernel \"%s\" has an MX_REAL of %d bytes: it is double or float",
-                       k->name, k->real_bytes);
-    for (int32_t i = 0; i < k->n_levels; i++)
-        if (k->level[i] == NULL)
-            return mx_fail(why, -EINVAL, "the kernel \"%s\" has no %s ... MX_END", k->name,
-                           k->form != MX_STAGGERED ? "MX_CELL"
-                           : i == 0                ? "MX_CELL_B"
-                                                   : "MX_CELL_A");
-    return 0;
-}
-
-static int copy_fields(const struct mx_kernel *k, const struct mx_cell_field *from, int32_t n,
-                       const char *macro, struct mx_field_of *to, mx_why *why) {
-    const bool state = strcmp(macro, "MX_FIXED") != 0;
-    for (int32_t i = 0; i < n; i++) {
-        if (!is_name(from[i].name, MX_FIELD_NAME))
-            return mx_fail(why, -EINVAL,
-                           "field %d of %s of the kernel \"%s\" has no name of 1 to %d characters", i, macro,
-                           k->name, MX_FIELD_NAME - 1);
-        const uint32_t type = from[i].type;
-        if (type >= (state ? MX_F32 + 1u : MX_DTYPES) || from[i].bytes != mx_dtype_bytes((enum mx_dtype)type))
-            return mx_fail(
-                why, -EINVAL, "field %s of %s of the kernel \"%s\" has the type %.60s: it must be %s",
-                from[i].name, macro, k->name, from[i].type_name != NULL ? from[i].type_name : "(unknown)",
-                state ? "double or float" : "double, float, uint8_t, uint16_t or int16_t");
-        to[i].dtype = (enum mx_dtype)type;
-        strcpy(to[i].name, from[i].name);
-    }
-    return 0;
-}
-
-static int check_duplicates(const struct mx_system *s, mx_why *why) {
-    const char *names[2 * MX_MAX_FIELDS + MX_MAX_FIXED];
-    int n = 0;
-    for (int array = 0; array < (s->form == MX_STAGGERED ? 2 : 1); array++)
-        for (int32_t i = 0; i < s->n_field[array]; i++) names[n++] = s->field[array][i].name;
-    for (int32_t i = 0; i < s->n_fixed; i++) names[n++] = s->fixed[i].name;
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < i; j++)
-            if (strcmp(names[i], names[j]) == 0)
-                return mx_fail(why, -EINVAL, "the kernel \"%s\" has two fields of the name %s", s->name,
-                               names[i]);
-    for (int i = 0; i < s->n_param; i++)
-        for (int j = 0; j < i; j++)
-            if (strcmp(s->param_name[i], s->param_name[j]) == 0)
-                return mx_fail(why, -EINVAL, "the kernel \"%s\" has two parameters of the name %s", s->name,
-                               s->param_name[i]);
-    for (int i = 0; i < s->n_reduce; i++)
-        for (int j = 0; j < i; j++)
-            if (strcmp(s->reduce[i].name, s->reduce[j].name) == 0)
-                return mx_fail(why, -EINVAL, "the kernel \"%s\" has two reductions of the name %s", s->name,
-                               s->reduce[i].name);
-    return 0;
-}
-
-static int copy_params(const struct mx_kernel *k, struct mx_system *s, mx_why *why) {
-    for (int32_t i = 0; i < k->n_param; i++) {
-        if (!is_name(k->param[i].name, MX_FIELD_NAME))
-            return mx_fail(why, -EINVAL,
-                           "parameter %d of the kernel \"%s\" has no name of 1 to %d characters", i, k->name,
-                           MX_FIELD_NAME - 1);
-        strcpy(s->param_name[i], k->param[i].name);
-        s->param[i] = k->param[i].value;
-    }
-    return 0;
-}
-
-static int copy_reduces(const struct mx_kernel *k, struct mx_system *s, mx_why *why) {
-    for (int32_t i = 0; i < k->n_reduce; i++) {
-        const struct mx_cell_reduce *from = &k->reduce[i];
-        if (!is_name(from->name, MX_FIELD_NAME))
-            return mx_fail(why, -EINVAL,
-                           "reduction %d of the kernel \"%s\" has no name of 1 to %d characters", i, k->name,
-                           MX_FIELD_NAME - 1);
-        if (from->kind != MX_SUM && from->kind != MX_MAX && from->kind != MX_MIN)
-            return mx_fail(why, -EINVAL,
-                           "the reduction %s of the kernel \"%s\" is none of MX_SUM, MX_MAX and MX_MIN",
-                           from->name, k->name);
-        if (from->value == NULL)
-            return mx_fail(why, -EINVAL, "the kernel \"%s\" has no MX_REDUCE(%s) ... MX_END", k->name,
-                           from->name);
-        strcpy(s->reduce[i].name, from->name);
-        s->reduce[i].kind = (int32_t)from->kind;
-        s->reduce[i].value = from->value;
-    }
-    s->n_reduce = k->n_reduce;
-    return 0;
-}
-
-static int copy_description(const struct mx_kernel *k, const char *path, struct mx_system *s, mx_why *why) {
-    int err = check_versions(k, path, why);
-    if (err == 0) err = check_counts(k, why);
-    if (err < 0) return err;
-    const bool staggered = k->form == MX_STAGGERED;
-    snprintf(s->name, sizeof s->name, "%s", k->name);
-    s->form = k->form, s->h = k->radius[0], s->hc = k->fixed_radius;
-    s->n_field[0] = k->n_state, s->n_field[1] = staggered ? k->n_partner : k->n_state;
-    s->n_fixed = k->n_fixed, s->n_param = k->n_param;
-    s->row[0] = k->level[0];
-    s->row[1] = k->level[k->n_levels - 1];
-    err = copy_fields(k, k->state, k->n_state, "MX_STATE", s->field[0], why);
-    if (err == 0)
-        err = staggered ? copy_fields(k, k->partner, k->n_partner, "MX_PARTNER", s->field[1], why)
-                        : copy_fields(k, k->state, k->n_state, "MX_STATE", s->field[1], why);
-    if (err == 0) err = copy_fields(k, k->fixed, k->n_fixed, "MX_FIXED", s->fixed, why);
-    if (err == 0) err = copy_params(k, s, why);
-    if (err == 0) err = copy_reduces(k, s, why);
-    return err == 0 ? check_duplicates(s, why) : err;
-}
 
 /* ---- loading */
 
@@ -198,38 +24,21 @@ static unsigned modes(void) {
 }
 
 struct loading {
-    const struct mx_kernel_options *options;
-    const char *path;
+    const char *name, *path; /* of the kernel, and of the object */
     struct mx_system *system;
     void *handle;
 };
 
-static int load(struct loading *l, mx_why *why) {
-    mx_loader_lock();
-    l->handle = dlopen(l->path, RTLD_NOW | RTLD_LOCAL);
-    mx_loader_unlock();
-    if (l->handle == NULL)
-        return mx_fail(why, -EINVAL, "the kernel %.150s cannot be loaded: %.300s", l->options->path,
-                       dlerror());
-    const struct mx_kernel *k = dlsym(l->handle, "mx_kernel");
-    if (k == NULL)
-        return mx_fail(why, -EINVAL,
-                       "%.200s describes no kernel: a kernel defines MX_NAME, MX_RADIUS and MX_STATE and "
-                       "includes memext/cell.h",
-                       l->options->path);
-    return copy_description(k, l->options->path, l->system, why);
-}
-
 static int load_in_child(void *context, struct mx_isolated *report) {
     struct loading *l = context;
     const unsigned before = modes();
-    int err = load(l, &report->why);
+    int err = mx_kernel_load(l->path, l->name, &report->why, l->system, &l->handle);
     if (err == 0 && modes() != before)
         err = mx_fail(
             &report->why, -EINVAL,
             "the kernel %.200s changes the modes of floating-point arithmetic when it is loaded: link "
             "it without -ffast-math",
-            l->options->path);
+            l->name);
     return err;
 }
 
@@ -336,9 +145,9 @@ static int open_kernel(struct mx_loaded *l, const struct mx_kernel_options *o, m
     int err = make_object(l, o, why);
     if (err < 0) return err;
     snprintf(subject, sizeof subject, "loading the kernel %.180s", o->path);
-    struct loading loading = {.options = o, .path = l->object.path, .system = &l->system};
+    struct loading loading = {.name = o->path, .path = l->object.path, .system = &l->system};
     err = mx_isolate(load_in_child, &loading, subject, 30, why);
-    if (err == 0) err = load(&loading, why);
+    if (err == 0) err = mx_kernel_load(l->object.path, o->path, why, &l->system, &loading.handle);
     l->handle = loading.handle;
     mx_object_drop(&l->object);
     return err == 0 ? take_params(&l->system, o, why) : err;
@@ -378,6 +187,7 @@ struct mx_kernel_facts mx_kernel_facts(const struct mx_system *system) {
     return (struct mx_kernel_facts){.file = kept ? l->object.path : "",
                                     .compiler = l->object.compiler,
                                     .functions = l->functions,
+                                    .form = l->object.form != NULL ? l->object.form : "",
                                     .compiled = l->object.compiled,
                                     .cached = l->object.cached};
 }

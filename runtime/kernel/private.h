@@ -32,11 +32,16 @@ struct mx_object {
     char path[PATH_MAX];      /* to be loaded from */
     char directory[PATH_MAX]; /* temporary, removed with mx_object_drop; "" = none */
     char compiler[128];
+    const char *form; /* of its row functions, in words; NULL = the user built it */
     bool compiled, cached;
 };
 int mx_object_make(const struct mx_kernel_options *options, const struct mx_text *source, mx_why *why,
                    struct mx_object *out);
 void mx_object_drop(struct mx_object *object);
+
+/* Loads an object and reads its description. *handle: to be closed, also after an error, unless NULL. -EINVAL
+ * and -ENOTSUP with a sentence; `name` is what the kernel is called there. */
+int mx_kernel_load(const char *path, const char *name, mx_why *why, struct mx_system *out, void **handle);
 
 /* Functions that an object takes from elsewhere and whose bits differ between machines: "exp, sin". "" where
  * there are none, or it is no ELF file of this machine. */

@@ -20,6 +20,8 @@ BUILD = pathlib.Path(os.environ.get("MEMEXT_BUILD", ROOT / "build" / "release"))
 LIMIT_MEMORY = ROOT / "experiments" / "limit-memory"
 sys.path.insert(0, str(ROOT / "experiments"))  # watch.py: the states that tests wait for
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # a thread that waits must not take a core from whom it waits for
+# Kernels are compiled once, in the form whose rows share most, not in what is measured to be the fastest (test_row_forms.py has the others).
+os.environ.setdefault("MEMEXT_ROWS", "2n")
 IS_ROOT = os.geteuid() == 0
 # Started in the background by a script SIGINT is ignored, started by nohup SIGHUP, and children inherit that: commands could not be interrupted.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -66,10 +66,10 @@
  *
  * Cells are computed in any order, in pieces and by several threads, some twice: a cell may depend on nothing
  * but the above. + - * / and sqrt give the same bits on every machine; other functions of <math.h> (included
- * here) need not. A kernel includes headers of the system, and headers that stand beside it (#include "NAME"),
- * whose text is part of it. It may have functions and `static const` tables of its own, also where the same
- * file is compiled for an accelerator. Needs gcc or clang, C11, and -ffp-contract=off for the same bits
- * everywhere.
+ * here) need not. A kernel includes headers of the system, and headers that stand beside it (#include
+ * "NAME"), whose text is part of it. It may have functions and `static const` tables of its own, also where
+ * the same file is compiled for an accelerator. Needs gcc or clang, C11, and -ffp-contract=off for the same
+ * bits everywhere.
  */
 #ifndef MEMEXT_CELL_ABI
 #define MEMEXT_CELL_ABI
@@ -276,7 +276,8 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
      }))
 
 /* AT reads the widened copy only at constant offsets: the copy reaches no farther than MX_FIXED_RADIUS. */
-#define MX_FROM_(type, at, pitch, dy) ((const type *)((const char *)(at) + (mx_row + (dy)) * (pitch)))
+#define MX_FROM_(type, at, pitch, dy)                                                                        \
+    ((const type *)((const char *)(at) + (mx_row + (mx_among + (dy))) * (pitch)))
 #define AT(name, dx, dy, dz)                                                                                 \
     (__builtin_choose_expr(                                                                                  \
         MX_CONSTANT_(dx) && MX_CONSTANT_(dy) && MX_CONSTANT_(dz),                                            \
@@ -287,7 +288,7 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define SET(name, value) ((void)(mx_out_##name[mx_x] = (value)))
 #define PARAM(name) (mx_value_##name)
 #define X (mx_x - MX_RADIUS)
-#define Y (mx_r->y + mx_row)
+#define Y (mx_r->y + (mx_row + mx_among))
 #define Z (mx_r->z)
 #define T (mx_r->t)
 #define NX (mx_r->nx)
@@ -307,13 +308,15 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
     const void *const *const mx_at_##name = mx_r->fixed + mx_index_##name * MX_SIDE_(MX_FIXED_RADIUS);       \
     const int64_t mx_pitch_##name = mx_r->fixed_pitch[mx_index_##name];                                      \
     const void *mx_near_##name[MX_SIDE_(MX_FIXED_RADIUS)];                                                   \
-    int32_t mx_copy_##name[MX_COPIED_(type, MX_SIDE_(MX_FIXED_RADIUS))][MX_COPIED_(                          \
-        type, MX_SIDE_(MX_FIXED_RADIUS))][MX_COPIED_(type, MX_MOST_COPIED_ + 2 * MX_FIXED_RADIUS)];          \
+    int32_t mx_copy_##name[MX_COPIED_(type, MX_SIDE_(MX_FIXED_RADIUS))]                                      \
+                          [MX_COPIED_(type, MX_SIDE_(MX_FIXED_RADIUS) + mx_together - 1)]                    \
+                          [MX_COPIED_(type, MX_MOST_COPIED_ + 2 * MX_FIXED_RADIUS)];                         \
     const int64_t mx_near_pitch_##name =                                                                     \
         MX_IS_SMALL_(type) ? (int64_t)sizeof mx_copy_##name[0][0] : mx_pitch_##name;                         \
     for (int mx_i = 0; mx_i < MX_SIDE_(MX_FIXED_RADIUS); mx_i++) {                                           \
         mx_near_##name[mx_i] = mx_at_##name[mx_i];                                                           \
-        for (int mx_j = 0; MX_IS_SMALL_(type) && mx_j < MX_SIDE_(MX_FIXED_RADIUS); mx_j++) {                 \
+        for (int mx_j = 0; MX_IS_SMALL_(type) && mx_j < MX_SIDE_(MX_FIXED_RADIUS) + mx_together - 1;         \
+             mx_j++) {                                                                                       \
             const type *mx_from =                                                                            \
                 MX_FROM_(type, mx_at_##name[mx_i], mx_pitch_##name, mx_j - MX_FIXED_RADIUS) + mx_x0 -        \
                 MX_FIXED_RADIUS;                                                                             \
@@ -332,8 +335,15 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define MX_PARAM_VALUE_(name, value)                                                                         \
     const mx_real mx_value_##name = mx_p[mx_param_##name];                                                   \
     (void)mx_value_##name;
-#define MX_OUT_PARAMETER_(name, type) type *restrict const mx_out_##name,
-#define MX_OUT_ARGUMENT_(name, type) (type *)((char *)mx_r->out[mx_index_##name] + mx_row * mx_r->row_pitch),
+/* Each row of a pass has a pointer of its own: gcc 12 mixes up stores to one pointer and a pitch. */
+#define MX_OUT_PARAMETER_0_(name, type) type *restrict const mx_out_0_##name,
+#define MX_OUT_PARAMETER_1_(name, type) type *restrict const mx_out_1_##name,
+#define MX_OUT_ROW_(name, type, row)                                                                         \
+    (type *)((char *)mx_r->out[mx_index_##name] + (mx_row + row) * mx_r->row_pitch),
+#define MX_OUT_ARGUMENT_0_(name, type) MX_OUT_ROW_(name, type, 0)
+#define MX_OUT_ARGUMENT_1_(name, type) MX_OUT_ROW_(name, type, 1)
+#define MX_OF_ROWS_1_(WRITES, what) WRITES(what##_0_)
+#define MX_OF_ROWS_2_(WRITES, what) WRITES(what##_0_) WRITES(what##_1_)
 
 /* What the cell's function is given of a field that is read, one of C, a parameter, and one that is written;
  * and how it is given it. */
@@ -347,6 +357,9 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define MX_NEW_PARAMETER_(name, type)                                                                        \
     , const type mx_old_##name MX_UNUSED_, type *const mx_out_##name MX_UNUSED_
 #define MX_NEW_ARGUMENT_(name, type) , mx_old_##name, mx_out_##name
+#define MX_TO_PARAMETER_(name, type) , type *const mx_out_##name
+#define MX_TO_ARGUMENT_0_(name, type) , mx_out_0_##name
+#define MX_TO_ARGUMENT_1_(name, type) , mx_out_1_##name
 /* In the loop over x: the value that is replaced, and what a cell keeps, which is stored first. Compilers
  * drop that store where SET follows in any case, and make one choice and one store of both where it does not.
  */
@@ -377,47 +390,66 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define MX_COPIES_(name, type) | MX_IS_SMALL_(type)
 enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
 
-/* The user's cell is a function that is put in place in the loop over x. The loop is a function of its own,
- * whose `restrict` says what the vectoriser must know: nothing that is written is read otherwise. It is
- * called for pieces of a row: the cells before the first whole vector, the others, so many at once as there
- * is room to copy. */
-#define MX_CELLS_(row_name, span_name, cell_name, READS, WRITES)                                             \
-    __attribute__((always_inline)) static inline void cell_name(                                             \
-        const struct mx_row *const mx_r MX_UNUSED_, const int64_t mx_row MX_UNUSED_,                         \
+/* The user's cell is a function that is put in place in the loop over x, for one row and with MEMEXT_ROWS 2
+ * for two, which share what they read. The loop is a function of its own, whose `restrict` says what the
+ * vectoriser must know: nothing that is written is read otherwise. It is called for pieces of a row: the
+ * cells before the first whole vector, the others, so many at once as there is room to copy. */
+#if defined(MEMEXT_ROWS) && MEMEXT_ROWS == 2
+#define MX_PAIRS_(DO, ...) DO(__VA_ARGS__, 2)
+#else
+#define MX_PAIRS_(...)
+#endif
+#define MX_CELL_PARAMETERS_(READS)                                                                           \
+    const struct mx_row *const mx_r MX_UNUSED_, const int64_t mx_row MX_UNUSED_,                             \
+        const int64_t mx_among MX_UNUSED_,                                                                   \
         const int64_t mx_x MX_UNUSED_ READS(MX_READ_PARAMETER_) MX_FIXED(MX_READ_PARAMETER_)                 \
-            MX_PARAMS(MX_VALUE_PARAMETER_) WRITES(MX_NEW_PARAMETER_));                                       \
-    __attribute__((noinline)) static void span_name(                                                         \
-        WRITES(MX_OUT_PARAMETER_) const struct mx_row *restrict mx_r, const mx_real *restrict mx_p,          \
-        int64_t mx_row, int64_t mx_x0, int64_t mx_x1);                                                       \
-    void row_name(const struct mx_row *mx_r) {                                                               \
-        mx_real mx_p[mx_n_param + 1];                                                                        \
-        int64_t mx_before = 0;                                                                               \
-        WRITES(MX_OUT_BEFORE_)                                                                               \
-        for (int mx_i = 0; mx_i < mx_n_param; mx_i++) mx_p[mx_i] = (mx_real)mx_r->param[mx_i];               \
-        for (int64_t mx_row = 0; mx_row < mx_r->rows; mx_row++)                                              \
-            for (int64_t mx_x = mx_r->x0, mx_end; mx_x < mx_r->x1; mx_x = mx_end) {                          \
-                mx_end = mx_x + (mx_x == mx_r->x0 && mx_before > 0 ? mx_before                               \
-                                 : mx_copies                       ? MX_MOST_COPIED_                         \
-                                                                   : mx_r->x1);                                                    \
-                if (mx_end > mx_r->x1) mx_end = mx_r->x1;                                                    \
-                span_name(WRITES(MX_OUT_ARGUMENT_) mx_r, mx_p, mx_row, mx_x, mx_end);                        \
-            }                                                                                                \
-    }                                                                                                        \
-    __attribute__((noinline)) static void span_name(                                                         \
-        WRITES(MX_OUT_PARAMETER_) const struct mx_row *restrict mx_r, const mx_real *restrict mx_p,          \
-        int64_t mx_row, int64_t mx_x0, int64_t mx_x1) {                                                      \
+            MX_PARAMS(MX_VALUE_PARAMETER_)
+#define MX_CELL_ARGUMENTS_(READS, among)                                                                     \
+    mx_r, mx_row, among,                                                                                     \
+        mx_x READS(MX_READ_ARGUMENT_) MX_FIXED(MX_READ_ARGUMENT_) MX_PARAMS(MX_VALUE_ARGUMENT_)
+#define MX_AMONG_(cell_name, READS, WRITES, among)                                                           \
+    cell_name##among_(MX_CELL_ARGUMENTS_(READS, among) WRITES(MX_TO_ARGUMENT_##among##_));
+#define MX_PASS_1_(...) MX_AMONG_(__VA_ARGS__, 0)
+#define MX_PASS_2_(...) MX_AMONG_(__VA_ARGS__, 0) MX_AMONG_(__VA_ARGS__, 1)
+#define MX_SPAN_(span_name, cell_name, READS, WRITES, n)                                                     \
+    __attribute__((noinline)) static void span_name##n(                                                      \
+        MX_OF_ROWS_##n##_(WRITES, MX_OUT_PARAMETER) const struct mx_row *restrict mx_r,                      \
+        const mx_real *restrict mx_p, int64_t mx_row, int64_t mx_x0, int64_t mx_x1) {                        \
+        enum { mx_together = n, mx_among = 0 };                                                              \
         READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)(void) mx_p, (void)mx_row;        \
         _Pragma("omp simd") for (int64_t mx_x = mx_x0; mx_x < mx_x1; mx_x++) {                               \
-            WRITES(MX_BEGIN_)                                                                                \
-            cell_name(mx_r, mx_row,                                                                          \
-                      mx_x READS(MX_READ_ARGUMENT_) MX_FIXED(MX_READ_ARGUMENT_)                              \
-                          MX_PARAMS(MX_VALUE_ARGUMENT_) WRITES(MX_NEW_ARGUMENT_));                           \
+            MX_PASS_##n##_(cell_name, READS, WRITES)                                                         \
         }                                                                                                    \
+    }
+#define MX_ROWS_(span_name, WRITES, n)                                                                       \
+    for (; mx_row + n <= mx_r->rows; mx_row += n)                                                            \
+        for (int64_t mx_x = mx_r->x0, mx_end; mx_x < mx_r->x1; mx_x = mx_end) {                              \
+            mx_end = mx_x + (mx_x == mx_r->x0 && mx_before > 0 ? mx_before                                   \
+                             : mx_copies                       ? MX_MOST_COPIED_                             \
+                                                               : mx_r->x1);                                                        \
+            if (mx_end > mx_r->x1) mx_end = mx_r->x1;                                                        \
+            span_name##n(MX_OF_ROWS_##n##_(WRITES, MX_OUT_ARGUMENT) mx_r, mx_p, mx_row, mx_x, mx_end);       \
+        }
+#define MX_CELLS_(row_name, span_name, cell_name, READS, WRITES)                                             \
+    __attribute__((always_inline)) static inline void cell_name(MX_CELL_PARAMETERS_(READS)                   \
+                                                                    WRITES(MX_NEW_PARAMETER_));              \
+    __attribute__((always_inline)) static inline void cell_name##among_(MX_CELL_PARAMETERS_(READS)           \
+                                                                            WRITES(MX_TO_PARAMETER_)) {      \
+        WRITES(MX_BEGIN_)                                                                                    \
+        cell_name(MX_CELL_ARGUMENTS_(READS, mx_among) WRITES(MX_NEW_ARGUMENT_));                             \
     }                                                                                                        \
-    __attribute__((always_inline)) static inline void cell_name(                                             \
-        const struct mx_row *const mx_r MX_UNUSED_, const int64_t mx_row MX_UNUSED_,                         \
-        const int64_t mx_x MX_UNUSED_ READS(MX_READ_PARAMETER_) MX_FIXED(MX_READ_PARAMETER_)                 \
-            MX_PARAMS(MX_VALUE_PARAMETER_) WRITES(MX_NEW_PARAMETER_)) {                                      \
+    MX_SPAN_(span_name, cell_name, READS, WRITES, 1)                                                         \
+    MX_PAIRS_(MX_SPAN_, span_name, cell_name, READS, WRITES)                                                 \
+    void row_name(const struct mx_row *mx_r) {                                                               \
+        mx_real mx_p[mx_n_param + 1];                                                                        \
+        int64_t mx_before = 0, mx_row = 0;                                                                   \
+        WRITES(MX_OUT_BEFORE_)                                                                               \
+        for (int mx_i = 0; mx_i < mx_n_param; mx_i++) mx_p[mx_i] = (mx_real)mx_r->param[mx_i];               \
+        MX_PAIRS_(MX_ROWS_, span_name, WRITES)                                                               \
+        MX_ROWS_(span_name, WRITES, 1)                                                                       \
+    }                                                                                                        \
+    __attribute__((always_inline)) static inline void cell_name(MX_CELL_PARAMETERS_(READS)                   \
+                                                                    WRITES(MX_NEW_PARAMETER_)) {             \
         {
 
 #define MX_CELL                                                                                              \
@@ -450,6 +482,7 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
     __attribute__((noinline)) static void mx_values_##name(const struct mx_row *restrict mx_r,               \
                                                            const mx_real *restrict mx_p, int64_t mx_x0,      \
                                                            int64_t mx_x1, double *restrict mx_result) {      \
+        enum { mx_together = 1, mx_among = 0 };                                                              \
         const int64_t mx_row = 0;                                                                            \
         READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)(void) mx_p, (void)mx_row;        \
         _Pragma("omp simd") for (int64_t mx_x = mx_x0; mx_x < mx_x1; mx_x++) {                               \

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* forms.c - the forms in which a row function is compiled, and which is the fastest. */
+#include "kernel/forms.h"
+
+#include "kernel/sample.h"
+#include "machine/clock.h"
+#include "machine/minmax.h"
+
+#include <errno.h>
+#include <memext/backend.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#define NARROW "-mprefer-vector-width=256"
+#define WIDE "-mprefer-vector-width=512"
+#else
+#define NARROW NULL
+#define WIDE NULL
+#endif
+const struct mx_form mx_forms[MX_FORMS] = {
+    {"1", "1 row in a pass", 1, false, 1, {NULL}},
+    {"1n", "1 row in a pass, vectors of 32 bytes", 1, true, 0.93, {NARROW}},
+    {"1w", "1 row in a pass, vectors of 64 bytes", 1, true, 0.93, {WIDE}},
+    {"2n", "2 rows in a pass, vectors of 32 bytes", 2, false, 0.9, {"-DMEMEXT_ROWS=2", NARROW}},
+    {"2w", "2 rows in a pass, vectors of 64 bytes", 2, true, 0.9, {"-DMEMEXT_ROWS=2", WIDE}}};
+
+static bool has_avx512(void) {
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512f") != 0;
+#else
+    return false;
+#endif
+}
+
+int mx_forms_wanted(mx_why *why, int32_t number[MX_FORMS], int32_t *n) {
+    const char *only = getenv(MX_FORM_VARIABLE);
+    *n = 0;
+    for (int32_t i = 0; i < MX_FORMS; i++) {
+        const bool chosen = only != NULL && only[0] != 0 ? strcmp(only, mx_forms[i].name) == 0
+                                                         : !mx_forms[i].avx512 || has_avx512();
+        if (chosen) number[(*n)++] = i;
+    }
+    if (*n > 0) return 0;
+    return mx_fail(why, -EINVAL,
+                   MX_FORM_VARIABLE "=%.20s is no form of row functions: 1, 1n, 1w, 2n, 2w; unset it for the "
+                                    "fastest",
+                   only);
+}
+
+/* ---- measuring */
+
+/* Each form has the least of some samples, taken in turn, of CPU time: others who compute meanwhile hardly
+ * count. */
+enum { SECONDS = 2, ROUNDS = 9, SAMPLE_NS = 200000, ROWS = 8, MOST_BYTES = 4 << 20 };
+
+/* A tile like those of an engine: rows of some length, and more of them than L1 holds. */
+static void tile_size(const struct mx_system *s, int64_t n[3]) {
+    n[0] = 254, n[1] = 16, n[2] = 8;
+    while (n[2] > 1 && mx_sample_bytes(s, n) > MOST_BYTES) n[2] /= 2;
+    while (n[1] > ROWS && mx_sample_bytes(s, n) > MOST_BYTES) n[1] /= 2;
+}
+
+static double time_of(const struct mx_sample *t, const struct mx_system *s) {
+    const uint64_t begin = mx_thread_cpu_ns();
+    uint64_t ns = 0;
+    int64_t turns = 0;
+    for (; ns < SAMPLE_NS; turns++) {
+        for (int level = 0; level < (s->form == MX_STAGGERED ? 2 : 1); level++)
+            mx_sample_level(t, s, level, ROWS);
+        ns = mx_thread_cpu_ns() - begin;
+    }
+    return (double)ns / (double)turns;
+}
+
+struct candidates {
+    const char *const *path;
+    const struct mx_form *form[MX_FORMS];
+    int32_t n;
+    struct mx_system system[MX_FORMS];
+};
+
+/* Whether a form has the bits of the first one: a compiler may be wrong. */
+static bool same_bits(const struct mx_sample *t, const struct mx_system *first, const struct mx_system *s,
+                      char *want) {
+    static const double ranges[2][2] = {{-2, 2}, {0.25, 1.75}};
+    const int64_t bytes = mx_sample_array_bytes(t);
+    bool same = true;
+    for (int i = 0; i < 4 && same; i++) {
+        const int level = i % 2; /* of a system that is not staggered: from the other array */
+        mx_sample_fill(t, first, ranges[i / 2]);
+        mx_sample_level(t, first, level, ROWS);
+        memcpy(want, t->array[1 - level], (size_t)bytes);
+        mx_sample_fill(t, first, ranges[i / 2]);
+        mx_sample_level(t, s, level, ROWS);
+        same = memcmp(want, t->array[1 - level], (size_t)bytes) == 0;
+    }
+    return same;
+}
+
+/* Leaves out what cannot be loaded, and what has other bits. The process ends: nothing is closed. */
+static int32_t usable(struct candidates *c, const struct mx_sample *t, int32_t index[MX_FORMS]) {
+    char *want = malloc((size_t)mx_sample_array_bytes(t));
+    int32_t n = 1;
+    void *handle;
+    index[0] = 0;
+    for (int32_t i = 1; i < c->n && want != NULL; i++)
+        if (mx_kernel_load(c->path[i], "", NULL, &c->system[i], &handle) == 0 &&
+            same_bits(t, &c->system[0], &c->system[i], want))
+            index[n++] = i;
+    return n;
+}
+
+static int measure(void *context, struct mx_isolated *report) {
+    static const double harmless[2] = {0.5, 1};
+    struct candidates *c = context;
+    void *handle;
+    int64_t n[3];
+    struct mx_sample tile;
+    int err = mx_kernel_load(c->path[0], "", &report->why, &c->system[0], &handle);
+    if (err < 0) return err;
+    tile_size(&c->system[0], n);
+    if ((err = mx_sample_make(&c->system[0], n, &tile)) < 0) return err;
+    int32_t index[MX_FORMS], best = 0;
+    const int32_t left = usable(c, &tile, index);
+    mx_sample_fill(&tile, &c->system[0], harmless);
+    double least[MX_FORMS];
+    for (int round = 0; round < ROUNDS && left > 1; round++)
+        for (int32_t i = 0; i < left; i++) {
+            const double ns = time_of(&tile, &c->system[index[i]]) / c->form[index[i]]->below;
+            if (round == 0 || ns < least[i]) least[i] = ns;
+        }
+    for (int32_t i = 1; i < left; i++)
+        if (least[i] < least[best]) best = i;
+    return index[best];
+}
+
+int32_t mx_forms_fastest(const char *const *path, const int32_t *number, int32_t n) {
+    struct candidates *c = n > 1 ? calloc(1, sizeof *c) : NULL;
+    if (c == NULL) return 0;
+    mx_why why = {""};
+    c->path = path, c->n = n;
+    for (int32_t i = 0; i < n; i++) c->form[i] = &mx_forms[number[i]];
+    const int best = mx_isolate(measure, c, "the fastest form of the kernel", SECONDS, &why);
+    free(c);
+    return best > 0 && best < n ? best : 0;
+}

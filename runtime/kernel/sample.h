@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* sample.h - a small tile in cache, on which the row functions of a system are timed. */
+#ifndef MX_SAMPLE_H
+#define MX_SAMPLE_H
+
+#include "system/system.h"
+
+/* Arrays A, B and C of n[0] x n[1] x n[2] cells and their frames, with harmless values. */
+struct mx_sample {
+    int64_t n[3];
+    int32_t h, hc;
+    int64_t row_pitch, rows, planes; /* of A and B, frame counted */
+    int64_t offset[2][MX_MAX_FIELDS];
+    int64_t fixed_pitch[MX_MAX_FIXED];
+    char *array[2], *fixed[MX_MAX_FIXED];
+};
+
+/* What all arrays take. */
+int64_t mx_sample_bytes(const struct mx_system *system, const int64_t n[3]);
+/* With values between 0.5 and 1. -ENOMEM. */
+int mx_sample_make(const struct mx_system *system, const int64_t n[3], struct mx_sample *out);
+/* Other values in all arrays, the same ones whenever the range is the same. */
+void mx_sample_fill(const struct mx_sample *sample, const struct mx_system *system, const double range[2]);
+/* Of array A, and of array B. */
+int64_t mx_sample_array_bytes(const struct mx_sample *sample);
+void mx_sample_free(struct mx_sample *sample);
+/* Computes a level of all cells, some rows of a plane in each call. `system` has the fields of the sample's.
+ */
+void mx_sample_level(const struct mx_sample *sample, const struct mx_system *system, int level, int64_t rows);
+
+#endif

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The forms of row functions, of which the fastest is kept: the same bits in all of them, over any rows; and which one is kept."""
+import os
+import random
+import re
+import shutil
+
+import pytest
+import random_cells
+from conftest import LONG, ROOT
+
+FORMS = ("1", "1n", "1w", "2n", "2w")
+COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
+GOOD = """#if defined(MEMEXT_ROWS)
+#define ROWS 1
+#else
+#define ROWS 0
+#endif
+#define MX_NAME "good"
+#define MX_RADIUS 1
+#define MX_STATE(F) F(u, double)
+#include <memext/cell.h>
+MX_CELL
+    %s
+MX_END
+"""
+
+
+@pytest.fixture
+def compiled(tmp_path, memext):
+    """Compiles a kernel in a form (None: the fastest): (the object, what is said of the form)."""
+    def run(path, form, verb="build", **environment):
+        env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), **environment}
+        env.pop("MEMEXT_ROWS", None)
+        if form is not None:
+            env["MEMEXT_ROWS"] = form
+        return memext("kernel", verb, path, env=env)
+    return run
+
+
+def object_of(done):
+    assert done.returncode == 0, done.stderr
+    return re.search(r"(?:kept as|in the cache,) (\S+)", done.stdout)[1]
+
+
+def same_everywhere(compiled, path, seed, forms=FORMS, **environment):
+    r = random.Random(seed)
+    made = {form: random_cells.Rows(object_of(compiled(path, form, **environment))) for form in forms}
+    calls = [(level, r.randrange(1000), r.choice((1, 2, 3, 4, 5, 8, 9)), x0, x0 + r.randint(1, min(70, random_cells.Rows.CELLS - x0)))
+             for level in range(made["1"].kernel.n_levels) for x0 in (0, *r.sample(range(1, 100), 9))]
+    if made["1"].kernel.n_reduce:
+        calls += [(None, r.randrange(1000), 1, x0, x0 + r.randint(1, 70)) for x0 in r.sample(range(40), 3)]
+    for call in calls:
+        want = made["1"].call(*call)
+        for form in forms[1:]:
+            assert made[form].call(*call) == want, (seed, form, call)
+
+
+@pytest.mark.parametrize("first", range(0, 400 if LONG else 8, 4))
+def test_random_kernels_have_the_same_bits_in_all_forms(compiled, tmp_path, first):
+    for seed in range(first, first + 4):
+        path = tmp_path / f"random-{seed}.c"
+        path.write_text(random_cells.text(seed))
+        same_everywhere(compiled, path, seed, FORMS if LONG else ("1", "2n", "2w"), CC=COMPILERS[seed % len(COMPILERS)] + (" -mno-avx512f" if LONG and seed % 3 == 0 else ""))
+
+
+@pytest.mark.parametrize("path", [*sorted((ROOT / "systems").glob("*.c")), *sorted((ROOT / "experiments/bench/rows").glob("*.c"))], ids=lambda path: path.stem)
+def test_kernels_that_are_there_have_the_same_bits_in_all_forms(compiled, path):
+    same_everywhere(compiled, path, 1, FORMS if LONG else ("1", "2n"))
+
+
+def test_a_pass_of_two_rows_is_seen(compiled, tmp_path):
+    """The comparison above fails where a form computes something else."""
+    path = tmp_path / "wrong.c"
+    path.write_text(GOOD % "SET(u, AT(u, 0, 0, 0) + ROWS);")
+    with pytest.raises(AssertionError):
+        same_everywhere(compiled, path, 1, ("1", "2n"))
+
+
+def test_a_form_with_other_bits_is_not_kept(compiled, tmp_path):
+    """Compilers may be wrong; this kernel is, where two rows are computed together."""
+    path = tmp_path / "wrong.c"
+    path.write_text(GOOD % "SET(u, AT(u, 0, 0, 0) + ROWS);" + "\n")
+    slow = tmp_path / "slow.c"
+    slow.write_text(path.read_text().replace("SET(u,", "volatile double d = 1; for (int i = 0; i < 20 && !ROWS; i++) d = d / 3; SET(u,"))
+    for kernel in (path, slow):
+        done = compiled(kernel, None)
+        assert done.returncode == 0 and "fastest here: 1 row in a pass\n" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_fastest_is_kept_and_found_again(compiled, tmp_path):
+    path = tmp_path / "good.c"
+    path.write_text(GOOD % "SET(u, 0.5 * AT(u, 0, 0, 0) + 0.25 * (AT(u, 0, 1, 0) + AT(u, 0, -1, 0)));")
+    first, again = compiled(path, None), compiled(path, None)
+    assert "compiled by" in first.stdout and "found in the cache" in again.stdout
+    form = re.search(r"^good: fastest here: [12] rows? in a pass(, vectors of (32|64) bytes)?$", first.stdout, re.M)
+    assert form and form[0] in again.stdout and object_of(first) == object_of(again)
+    assert object_of(compiled(path, "2n")) != object_of(first), "an object of one form was taken for the fastest"
+    assert "2 rows in a pass, vectors of 32 bytes" in compiled(path, "2n").stdout
+    assert not list((tmp_path / "cache/memext/kernels").glob(".build-*"))
+
+
+def test_a_form_that_does_not_compile_is_left_out(compiled, tmp_path):
+    compiler, path = tmp_path / "compiler", tmp_path / "good.c"
+    compiler.write_text('#!/bin/sh\ncase "$*" in *MEMEXT_ROWS*|*vector-width*) exit 1;; esac\nexec cc "$@"\n')
+    compiler.chmod(0o755)
+    path.write_text(GOOD % "SET(u, AT(u, 0, 0, 0));")
+    done = compiled(path, None, CC=str(compiler))
+    assert done.returncode == 0 and "fastest here: 1 row in a pass\n" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_kernel_that_crashes_is_refused_in_its_own_words(compiled, tmp_path):
+    path = tmp_path / "bad.c"
+    path.write_text(GOOD % "SET(u, *(volatile double *)(X == NX - 1 ? 8 : (intptr_t)&AT(u, 0, 0, 0)));")
+    done = compiled(path, None, "check")
+    assert done.returncode == 2 and "crashes with SIGSEGV" in done.stderr and "fastest" not in done.stderr, done.stderr
+
+
+def test_a_kernel_that_does_not_end_is_not_measured_for_long(compiled, tmp_path):
+    path = tmp_path / "endless.c"
+    path.write_text(GOOD % "for (volatile int64_t i = 0; i >= 0;) i = 0; SET(u, 0);")
+    done = compiled(path, None)
+    assert done.returncode == 0 and "fastest here: 1 row in a pass\n" in done.stdout, done.stdout + done.stderr
+
+
+def test_an_unknown_form_is_refused(compiled, tmp_path):
+    path = tmp_path / "good.c"
+    path.write_text(GOOD % "SET(u, AT(u, 0, 0, 0));")
+    done = compiled(path, "3")
+    assert done.returncode == 2 and "MEMEXT_ROWS=3" in done.stderr and "1, 1n, 1w, 2n, 2w" in done.stderr and "unset it" in done.stderr
