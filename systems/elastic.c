@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Elastic waves, velocities and stresses, on Virieux's grid: mass 1 in a cell, stiffnesses lam and mu per cell; stable for dt
+/* Elastic waves, velocities and stresses, on Virieux's grid: density 1, stiffnesses lam and mu per cell, not averaged; stable for dt
  * below 1 / sqrt(3 max(lam + 2 mu)). A step makes the stresses from the velocities, then the velocities. Of cell (i, j, k): vx
  * lies at (i+1/2, j, k), sxx at (i, j, k), sxy at (i+1/2, j+1/2, k), and so on. The free surface of a half-space goes through
  * plane z = 0, where szz, sxz and syz vanish:
  *   --side z=mirror-node,fixed --side vz:z=mirror,fixed --side szz:z=odd-node,fixed --side sxz:z=odd,fixed
- *   --side syz:z=odd,fixed */
+ *   --side syz:z=odd,fixed
+ * The mirrored vz makes its derivative 0 in that plane, so sxx and syy are too large there, and the surface is of first order. */
 #define MX_NAME "elastic"
 #define MX_RADIUS 1
 #define MX_REAL float

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Maxwell's equations on Yee's grid (fdtd.c) with an absorbing layer: the perfectly matched layer of Berenger (1994), whose components are
- * split by the axis of their derivative. Along x, E keeps a share ax and gains bx times a difference, H px and qx: profiles of shape
+ * split by the axis of their derivative. Along x, E becomes ax E + bx difference, and H px H + qx difference, with profiles of shape
  * (1, 1, nx), and so on for y and z. Inside they are 1 and the courant number; pml.py has those of a layer. */
 #define MX_NAME "pml"
 #define MX_RADIUS 1

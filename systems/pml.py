@@ -4,7 +4,8 @@ import numpy as np
 
 
 def layer(n, axis, thick=8, courant=0.5, loss=0.8, frame=1):
-    """The four profiles of one axis, 0 for x, of n cells, frame counted: (keep, gain) of E, then of H, which lies half a cell further."""
+    """The four profiles of one axis, 0 for x: (keep, gain) of E, then of H, which lies half a cell further. n: interior cells; the arrays have
+    n + 2 frame. The layers are `thick` cells deep at both ends, and lose exp(-loss) a step at their outermost cell."""
     found = []
     for half in (0.0, 0.5):
         at = np.arange(-frame, n + frame) + half

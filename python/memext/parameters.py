@@ -12,11 +12,11 @@ from .series import Series
 
 
 class Parameters(MutableMapping[str, Any]):
-    """run.params["dt"] = 0.05: cells that are computed from the step that the run is at on have this value. Before the first step it is a value that the
-    run begins with."""
+    """run.params["dt"] = 0.05: the new value holds from the present step on. Before anything was computed it is a value that the run begins with."""
+    __slots__ = ("_defaults", "_found", "_given", "_when", "edits")
 
     def __init__(self, defaults: Mapping[str, float], given: dict[str, Any], when: Callable[[], str]):
-        """given: what the program gave, which the store is compared with. when: "begin", "past" (the store has gone on from there) or "now"."""
+        """given: what the program gave, which the store is compared with. when: "begin", "past" (the store is further on, so the value is ignored) or "now"."""
         self._defaults, self._given, self._when = dict(defaults), given, when
         self._found: dict[str, float] = {}  # what the store has
         self.edits: dict[str, float] = {}  # not committed yet

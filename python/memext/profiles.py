@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Read-only fields that are alike along axes: arrays with an extent of 1 there. The library holds one plane or fewer rows of them in DRAM."""
+"""Read-only fields that are alike along axes: arrays with an extent of 1 there. The library holds their rows in DRAM (runtime/system/profile.h)."""
 from __future__ import annotations
 
 import errno

@@ -110,7 +110,7 @@ class Run:
         """What a parameter that is set now means."""
         if self._over:
             raise MemextError("the run has ended: make a new one", errno.EINVAL)
-        if self._at == 0:
+        if self._at == 0 and not self._worked:
             return "begin"
         if self.backend in ANONYMOUS:
             raise MemextError(f"backend {self.backend} keeps nothing between steps: take another backend to change parameters", errno.ENOTSUP)

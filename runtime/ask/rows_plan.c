@@ -121,7 +121,7 @@ const struct mx_option mx_rows_plan[] = {
          "one launch computes. Two need a Jacobi kernel, one process, whole planes (BY = NY), sides that are "
          "fixed, and no sources, probes or norms. Otherwise one is taken. By default memext takes what turns "
          "out to be faster.\n* `pin=0|1`: cuda, host: with 1 Buffers in DRAM are pinned, so that the device "
-         "reads and writes them itself. By default runs of 24 sweeps or more do so.\n* `fault=N`, `late=N`: "
+         "reads and writes them itself. By default runs of 12 sweeps or more do so.\n* `fault=N`, `late=N`: "
          "for tests: copy or launch number N fails, at once or "
          "when it is done.\nThe report has `accelerator`, `host_to_device_bytes`, `device_to_host_bytes` and "
          "what was predicted of both.\nThe ranks of a machine take its devices in turn, or all take the "

@@ -82,7 +82,8 @@ const struct mx_option mx_rows_problem[] = {
          "kind but `included`, files of --input have nz x ny x nx cells. Files of --field may have the frame "
          "or not.\nThe frame is made in x first, then in y over whole rows, then in z over whole planes. "
          "numpy.pad does the same with its modes edge, symmetric, wrap and constant.\nRepeat the option to "
-         "give each field its own kind. It has no effect at sides that --side does not leave fixed.",
+         "give each field its own kind. For fields of the state it has effect only at fixed sides. For read-only fields "
+         "it has effect at all sides that are not periodic.",
      .on_resume = MX_RESUME_SAME},
     {"side", 0, MX_GROUP_PROBLEM, BOTH, FIRST, 1, true, .take = mx_ask_side,
      .argument = "[FIELD:]AXIS=KIND[,KIND]", .value_at = mx_value_side, .initial = "fixed",
@@ -134,17 +135,17 @@ const struct mx_option mx_rows_problem[] = {
      .needs = "kernel resume", .on_resume = MX_RESUME_SAME},
     {"edit-param", 0, MX_GROUP_KERNEL, RUN, 0, 1, true, .take = mx_ask_words, FIELD(edit_params),
      .argument = "NAME=VALUE", .summary = "Changes a parameter when the run goes on. Repeat it for others.",
-     .more =
-         "Cells that are computed from the step of the last commit on have this value. The run needs more "
-         "steps than that. If it ends before it commits again, the store is still unchanged: give the option "
-         "once more. --param is compared with the value at the beginning. A parameter over time takes a "
-         "longer file instead.",
+     .more = "The new value holds from the step of the last commit on, so the run needs more steps than that. If it "
+             "ends before it commits again, the store is unchanged: give the option once more. --param may be the "
+             "value at the beginning or the one now. A parameter over time takes another file instead.",
      .needs = "resume"},
     {"field", 0, MX_GROUP_KERNEL, BOTH, FIRST, 1, true, .take = mx_ask_words, FIELD(fields),
      .argument = "NAME=FILE", .summary = "File of a field that the kernel only reads. Repeat it for others.",
      .more = "The file is a .npy file of the kernel's type, or another one of FILES OF ARRAYS. Raw cells are "
              "given as `NAME=FILE,TYPE[,offset=BYTES][,frame=yes|no]`. TYPE is f64, f32, u8, u16 or "
-             "i16.\nAn extent is 1 along an axis where the field is alike: then DRAM holds the field whole.\n"
+             "i16.\nWhere the field is alike along an axis, the file may have the extent 1 there; raw files "
+             "cannot. DRAM "
+             "then holds the field.\n"
              "The file includes the frame. It may come without one if the kernel reads the field only "
              "at the cell itself. Raw files need -n. Their length tells whether they have the frame; if "
              "other data follows the cells, give frame=yes or frame=no.\nThe run reads the file where it is "

@@ -141,11 +141,12 @@ static json_t *json_arrays(const struct mx_stored *s) {
 }
 
 static void put_note(json_t *o, const struct mx_note *n) {
-    char line[MX_PLAN_LINE_BYTES];
+    char line[MX_PLAN_LINE_BYTES], sides[MX_SIDES_TEXT];
     mx_json_put(o, "problem", mx_json_problem(&n->problem));
     mx_json_put(o, "plan", mx_json_plan(&n->plan));
     mx_json_put(o, "plan_line", json_string(mx_plan_print(&n->plan, line, sizeof line)));
     mx_json_put(o, "step", json_integer(n->time));
+    mx_json_put(o, "sides", json_string(mx_sides_text(&n->sides, &n->problem, sides)));
     mx_json_put(o, "simulated_s", n->timed ? mx_json_number(n->simulated_s) : json_null());
     mx_json_put(o, "complete", json_boolean(mx_note_complete(n)));
     mx_json_put(o, "met", n->met.until[0] != 0 ? json_string(n->met.until) : json_null());
@@ -314,9 +315,10 @@ static void print_problem(const struct mx_note *n, FILE *to) {
 }
 
 void mx_note_show(const struct mx_note *n, FILE *to) {
-    char line[MX_PLAN_LINE_BYTES], begun[32], committed[32];
+    char line[MX_PLAN_LINE_BYTES], begun[32], committed[32], sides[MX_SIDES_TEXT];
     const struct mx_problem *p = &n->problem;
     print_problem(n, to);
+    if (!mx_sides_all_fixed(&n->sides)) fprintf(to, "sides      %s\n", mx_sides_text(&n->sides, p, sides));
     if (n->frame[0] != 0) fprintf(to, "frame      made: %s\n", n->frame);
     const struct mx_size_text size = mx_size((uint64_t)n->layout.buffer_bytes);
     char at[32] = "";

@@ -14,8 +14,10 @@ N = {"wave": (21, 35, 34)}  # interior x, y, z
 FRAME = {"wave": 4}
 STATE = {"diffusion": ["u"], "wave": ["p", "p.old"], "fdtd": ["ex", "ey", "ez", "hx", "hy", "hz"], "gray_scott": ["u", "v"],
          "elastic": ["vx", "vy", "vz", "sxx", "syy", "szz", "sxy", "sxz", "syz"],
-         "lattice_boltzmann": [f"f{i}" for i in range(19)], "forced_wave": ["u", "u.old"]}
-FIXED = {"diffusion": {"k": "f4"}, "wave": {"v": "f4", "damping": "f4"}, "fdtd": {"eps": "f4"}, "elastic": {"lam": "f4", "mu": "f4"}, "gray_scott": {}, "lattice_boltzmann": {"wall": "u1"}, "forced_wave": {}}
+         "lattice_boltzmann": [f"f{i}" for i in range(19)], "forced_wave": ["u", "u.old"], "pml": "exy exz eyz eyx ezx ezy hxy hxz hyz hyx hzx hzy".split()}
+FIXED = {"diffusion": {"k": "f4"}, "wave": {"v": "f4", "damping": "f4"}, "fdtd": {"eps": "f4"}, "elastic": {"lam": "f4", "mu": "f4"}, "gray_scott": {}, "lattice_boltzmann": {"wall": "u1"}, "forced_wave": {},
+         "pml": {f"{what}{axis}": "f4" for what in "abpq" for axis in "xyz"}}
+PROFILES = {"pml": lambda field, shape: tuple(n if axis == field[1] else 1 for axis, n in zip("zyx", shape))}  # extents of those read-only fields
 TYPE = {"diffusion": "f8", "gray_scott": "f8", "forced_wave": "f8"}
 PLANS = {
     "stream": ["--algorithm", "stream", "--block", 200, 200, 4],
@@ -41,7 +43,8 @@ class System:
         self.state, self.fixed, self.known = {}, {}, {}
         for field, dtype in [*((f, TYPE.get(name, "f4")) for f in STATE[name]), *FIXED[name].items()]:
             low, high = ranges.get(field, (0, 1))
-            (self.fixed if field in FIXED[name] else self.state)[field] = (low + (high - low) * rng.random(shape)).astype(dtype)
+            extents = PROFILES[name](field, shape) if name in PROFILES and field in FIXED[name] else shape
+            (self.fixed if field in FIXED[name] else self.state)[field] = (low + (high - low) * rng.random(extents)).astype(dtype)
         for field, values in {**self.state, **self.fixed, **{k: v for k, v in params.items() if np.ndim(v)}}.items():
             np.save(self.path(field), values)
 

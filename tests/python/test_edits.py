@@ -76,7 +76,7 @@ def test_command(memext, quick_place, kernels, name, more):
     assert other.returncode == 2 and "dt=0.1, which is not the 0.3" in other.stderr
 
 
-@pytest.mark.parametrize(("words", "says"), [(["-t", 5, "--edit-param", "dt=0.3"], "more steps with -t"), (["--edit-param", "dx=0.3"], "it has dt, c"), (["--edit-param", "dt=x"], "finite number"),
+@pytest.mark.parametrize(("words", "says"), [(["-t", 5, "--edit-param", "dt=0.3"], "would change no step"), (["--edit-param", "dx=0.3"], "it has dt, c"), (["--edit-param", "dt=x"], "finite number"),
     (["--edit-param", "dt"], "NAME=VALUE"), (["--edit-param", "dt=1", "--edit-param", "dt=2"], "twice"), (["--edit-param", "dt=inf"], "finite number")])  # fmt: skip
 def test_refusals(memext, quick_place, kernels, words, says):
     memext.run("--kernel", kernels / "jacobi.c", *GRID, "-t", 5, "-d", quick_place, "--keep")
@@ -84,6 +84,12 @@ def test_refusals(memext, quick_place, kernels, words, says):
     refused = memext("run", "--resume", "-d", quick_place, *(["-t", 9] if "-t" not in words else []), *words, check=False)
     assert refused.returncode == 2 and says in refused.stderr
     assert {p: p.read_bytes() for p in quick_place.iterdir()} == before
+
+
+def test_a_built_in_stencil(memext, quick_place):
+    memext.run(*GRID, "-t", 5, "-d", quick_place, "--keep")
+    refused = memext("run", "--resume", "-d", quick_place, "-t", 9, "--edit-param", "dt=0.2", check=False)
+    assert refused.returncode == 2 and "of the built-in star7" in refused.stderr and "--edit-param" in refused.stderr
 
 
 def test_what_cannot_be(memext, quick_place, kernels):
@@ -207,7 +213,15 @@ def test_python_parameters(mx, quick_place):  # noqa: F811
         return u + dt * (u[1, 0, 0] - u) + drive
 
     u = np.random.default_rng(2).random((12, 12, 12))
-    with mx.Run(heat, u=u, device=quick_place, dram="64MiB", params={"drive": np.zeros(9)}) as run:
+    for _ in range(2):
+        with mx.Run(heat, u=u, device=quick_place, dram="64MiB", keep=True) as run:
+            run.advance(0)
+            run.params["dt"] = 0.3
+            run.advance(2)
+            assert np.array_equal(run["u"][...], heat.reference(2, params={"dt": 0.3}, u=u)["u"]) and run.params["dt"] == 0.3
+            with pytest.raises(AttributeError):
+                run.params.dt = 1
+    with mx.Run(heat, u=u, device=quick_place, dram="64MiB", force=True, resume=False, params={"drive": np.zeros(9)}) as run:
         assert run.params["dt"] == 0.1 and set(run.params) == {"dt", "drive"} and np.array_equal(run.params["drive"], np.zeros(9))
         run.params["dt"] = 0.2
         run.advance(3)

@@ -317,3 +317,10 @@ def test_free_surface(memext, place, tmp_path, backend, plan, more):
     memext.run(*s.words(nt), *sides, *PLANS[plan], "--backend", backend, "-d", place, "--force", *more, *s.outputs(tmp_path), "--overwrite")
     s.check(tmp_path, nt)
     assert not np.load(tmp_path / "szz.out.npy")[1, 1:-1, 1:-1].any() and wanted["vx"][1].any()
+
+
+def test_info_tells_the_sides(memext, quick_place):
+    """In the words of the option, also of one field."""
+    memext.run("-n", 20, 20, 20, "-t", 4, "--side", "z=mirror,odd", "--side", "x=periodic", "-d", quick_place, "--keep", "--dram", "64MiB")
+    assert "sides      x=periodic z=mirror,odd\n" in memext("info", quick_place).stdout
+    assert json.loads(memext("info", quick_place, "--json", "-").stdout)["store"]["sides"] == "x=periodic z=mirror,odd"

@@ -4,9 +4,9 @@
  *     step    0 ........ since ........ time ->
  *     value     before          value
  *
- * The note says since when a parameter has its value, and the one before. So a state of the step `since` goes
- * on without the change, whoever wrote its note: a program that was ended before the first commit after its
- * change makes the change again. Former changes are in the state, and are not compared. */
+ * The note says since when a parameter has its value, and the one before. If the store is still at the step
+ * `since`, the change is dropped: a program that was ended before the first commit after it makes it again.
+ * Earlier changes are in the state already; nothing is compared with them. */
 #include "run/open/open.h"
 
 #include "machine/minmax.h"
@@ -92,8 +92,8 @@ int mx_run_take_edits(struct mx_run *r) {
     if (words->n > 0 && r->o.problem.nt <= n->time)
         return mx_fail(
             &r->why, -EINVAL,
-            "--edit-param %.100s changes steps behind step %lld, where the run in %.300s ends: give "
-            "more steps with -t",
+            "--edit-param %.100s would change no step: the run ends at step %lld, where the state in "
+            "%.300s is; give more steps with -t",
             words->word[0], (long long)n->time, r->o.path);
     for (int32_t i = 0; i < words->n && err == 0; i++) err = edit(r, words->word[i]);
     if (err < 0 || !r->o.verify || n->n_edits == 0) return err;

@@ -38,11 +38,12 @@ static int differs(struct mx_run *r, const char *place, const char *leave, const
 /* A kernel, or the options of one, where the store has none, and the other way round. */
 static int same_kind(struct mx_run *r, const char *place) {
     const struct mx_system *s = r->note.problem.system;
-    const bool params = r->o.params.n > 0, fields = r->o.fields.n > 0;
-    if (s == NULL && (r->o.kernel != NULL || params || fields))
+    const bool params = r->o.params.n > 0, edits = r->o.edit_params.n > 0, fields = r->o.fields.n > 0;
+    if (s == NULL && (r->o.kernel != NULL || params || edits || fields))
         return differs(r, place,
                        r->o.kernel != NULL ? "--kernel"
                        : params            ? "--param"
+                       : edits             ? "--edit-param"
                                            : "--field",
                        "of the built-in %s", r->note.problem.stencil);
     if (s == NULL) return 0;
