@@ -87,6 +87,7 @@ class Run:
         self._memory: dict[str, np.ndarray] | None = None
         self._process = os.getpid()
         self._mark: tuple[int, int] | None = None  # of the state that this run left, or found
+        self._met = False  # a criterion has ended the run in the store
         self._left = False  # it has left a state itself: what it began with is needed no more
         self._directory = os.getcwd()  # which all that has no absolute path is in, whatever the program does later
         self._device = device and os.path.join(self._directory, os.fsdecode(device))
@@ -100,7 +101,10 @@ class Run:
         self._problem = Problem(kernel, stencil, dict(params or {}), self.reductions, dtype, shape, frame, self._directory, fields_and_options)
         self.shape, self.radius, self.code = self._problem.shape, self._problem.radius, self._problem.code
         self.backend = self._problem.extra.get("backend")
-        self.params = Parameters(kernel.params if isinstance(kernel, Kernel) else {}, self._problem.params, self._edits_are)
+        self.params = Parameters(kernel.params if isinstance(kernel, Kernel) else {}, {n: v for r in self.reductions for n, v in r.params.items()},
+                                 self._problem.params, self._edits_are)
+        if "edit_param" in fields_and_options:
+            raise MemextError("edit_param: a run has params; set run.params[NAME] = VALUE between steps", errno.EINVAL)
         if self.backend in ANONYMOUS and device is not None:
             raise MemextError(f"the Buffers of backend {self.backend} lie in memory: leave device out", errno.EINVAL)
 
@@ -110,7 +114,7 @@ class Run:
         """What a parameter that is set now means."""
         if self._over:
             raise MemextError("the run has ended: make a new one", errno.EINVAL)
-        if self._at == 0 and not self._worked:
+        if self._at == 0 and not (self._worked or self._left):
             return "begin"
         if self.backend in ANONYMOUS:
             raise MemextError(f"backend {self.backend} keeps nothing between steps: take another backend to change parameters", errno.ENOTSUP)
@@ -221,6 +225,7 @@ class Run:
             self._compare()
             self.params.found((info["problem"].get("kernel") or {}).get("params", {}))
         self._mark, self.step = _core.mark(info), info["step"]
+        self._met = info.get("met") is not None and "until" in self._problem.extra
         return True
 
     def _compare(self) -> None:
@@ -292,7 +297,9 @@ class Run:
                         self.step = self.reports[-1]["met"]["step"]
             finally:
                 if job.progress.committed_step > first:
-                    self.params.committed()
+                    self.params.committed(extra.get("edit_param") or {})
+                self.step = max(self.step, job.progress.committed_step)
+                self._at = self.step
                 left = self._look() if sink is None and job.progress.committed_step >= 0 else None  # nobody else can change it yet
                 job.close()
                 if left is not None and ours in (None, _core.mark(left)[1]):
@@ -326,9 +333,11 @@ class Run:
         self._worked |= self._going_on()
         bar = Progress(progress, self.step, steps)
         try:
-            if self._at < self.step < steps and self.step % check == 0:
+            if self._at < self.step < steps and (self.step % check == 0 or self._met):
                 self._at = self.step
                 yield self.step
+                if self._met:
+                    return
             while self.step < steps or not self.reports:
                 target = min(steps, (self.step // check + 1) * check)
                 self._run_to(target, bar.at)
@@ -361,6 +370,8 @@ class Run:
             raise KernelError(f"{reduction!r} is no reduction: decorate the function with memext.reduce")
         if self.kernel is None:
             raise MemextError("reductions are of kernels: the built-in stencils have none", errno.ENOTSUP)
+        if not (self._worked or self._left):
+            self._worked |= self._going_on()
         arrays = {n: self[n] for n in self._problem.state if self.kernel.has_field(n)}
         stored = {} if self._memory is not None else self.store.fields
         for n in self._problem.fixed:

@@ -53,7 +53,7 @@ struct mx_note_series {
 
 /* A parameter that was changed between steps: cells that are computed from step `since` on have `value`,
  * those since the change before it `before`, the first ones `began`. sum: of its values over the steps before
- * `since`, added up. taken: this run has changed it. */
+ * `since`, added up; NAN = more than a number can hold. taken: this run has changed it. */
 struct mx_note_edit {
     char name[MX_FIELD_NAME];
     double began, before, value, sum;

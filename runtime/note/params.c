@@ -6,6 +6,7 @@
 #include "observe/json.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static json_t *print_edit(const struct mx_note_edit *e) {
     mx_json_put(o, "began", json_real(e->began));
     mx_json_put(o, "before", json_real(e->before));
     mx_json_put(o, "value", json_real(e->value));
-    mx_json_put(o, "sum", json_real(e->sum));
+    if (isfinite(e->sum)) mx_json_put(o, "sum", json_real(e->sum));
     mx_json_put_whole(o, "since", e->since);
     return o;
 }
@@ -64,10 +65,11 @@ static void parse_series(struct mx_note_reader *r, const json_t *o, const char *
 
 static void parse_edit(struct mx_note_reader *r, const json_t *o, const char *name, struct mx_note *n) {
     struct mx_note_edit *e = &n->edit[n->n_edits++];
+    const json_t *sum = json_object_get(o, "sum");
     *e = (struct mx_note_edit){.began = mx_note_real(r, json_object_get(o, "began")),
                                .before = mx_note_real(r, json_object_get(o, "before")),
                                .value = mx_note_real(r, json_object_get(o, "value")),
-                               .sum = mx_note_real(r, json_object_get(o, "sum")),
+                               .sum = sum == NULL ? NAN : mx_note_real(r, sum),
                                .since = mx_note_whole(r, o, "since", 0, INT64_MAX / 4)};
     snprintf(e->name, sizeof e->name, "%s", name);
 }

@@ -473,6 +473,6 @@ def test_pin_of_no_use(memext, place):
 
 def test_many_sweeps_pin(memext):
     """Many sweeps pay for what pinning takes."""
-    for nt, direct in ((24, True), (23, False)):
+    for nt, direct in ((12, True), (11, False)):
         result = memext.run("-n", 20, 20, 20, "-t", nt, "--backend", "dram", "--accel", "host", "--plan", "stream bt=1 slab=5")
         assert result["accelerator"]["direct"] == direct

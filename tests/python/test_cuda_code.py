@@ -151,8 +151,8 @@ def test_systems(compiled, tmp_path, name):
     system = System(name, tmp_path)
     words = [*system.words(4), "--plan", "stream bt=2 slab=9"]
     field = "ex" if name == "fdtd" else "f1" if name == "lattice_boltzmann" else next(iter(system.state))
-    cells = ["mx_cell_b", "mx_cell_a"] if name in ("fdtd", "elastic") else ["mx_cell"]
-    follows = [k + tail for k in AFTER for tail in (["_b", "_a"] if name in ("fdtd", "elastic") else [""])]
+    cells = ["mx_cell_b", "mx_cell_a"] if name in ("fdtd", "elastic", "pml") else ["mx_cell"]
+    follows = [k + tail for k in AFTER for tail in (["_b", "_a"] if name in ("fdtd", "elastic", "pml") else [""])]
     fused = ["mx_fused"] if name in ("diffusion", "gray_scott") else []
     for device in [*DEVICES, NEWER]:
         check_code(compiled(device, *words), cells + fused, True)

@@ -86,6 +86,30 @@ def test_refusals(memext, quick_place, kernels, words, says):
     assert {p: p.read_bytes() for p in quick_place.iterdir()} == before
 
 
+def test_sums_that_are_not_finite(memext, quick_place, kernels):
+    """The seconds of a run are not known then; the store stays readable."""
+    memext.run("--kernel", kernels / "jacobi.c", *GRID, "-t", 5, "-d", quick_place, "--keep", "--param", "c=0", "--plan", "stream by=20 bt=1")
+    for upto, value in ((6, "1e308"), (7, "-1e308"), (8, 0.25)):
+        memext.run("--resume", "-d", quick_place, "-t", upto, "--edit-param", f"c={value}", "--keep", "--nonfinite", "ignore")
+    assert "step       8 of 8" in memext("info", quick_place).stdout
+    memext.run("--resume", "-d", quick_place, "-t", 9, "--nonfinite", "ignore")
+
+
+def test_a_run_that_met_its_criterion(memext, quick_place, kernels):
+    base = ["--kernel", kernels / "jacobi.c", *GRID, "-t", 50, "-d", quick_place, "--keep", "--check", 5, "--until", "max-change=100"]
+    assert memext.run(*base).report["met"]["step"] == 5
+    for more in ([], ["-t", 50]):
+        refused = memext("run", "--resume", "-d", quick_place, "--edit-param", "dt=0.01", *more, check=False)
+        assert refused.returncode == 2 and "would change no step" in refused.stderr
+    assert "beginning" not in memext("info", quick_place).stdout
+
+
+def test_the_value_that_it_has(memext, quick_place, kernels):
+    """Is no change: such a run is verified."""
+    memext.run("--kernel", kernels / "jacobi.c", *GRID, "-t", 5, "-d", quick_place, "--keep")
+    assert memext.run("--resume", "-d", quick_place, "-t", 8, "--edit-param", "dt=0.1", "--verify")["verified"] is True
+
+
 def test_a_built_in_stencil(memext, quick_place):
     memext.run(*GRID, "-t", 5, "-d", quick_place, "--keep")
     refused = memext("run", "--resume", "-d", quick_place, "-t", 9, "--edit-param", "dt=0.2", check=False)
@@ -230,7 +254,7 @@ def test_python_parameters(mx, quick_place):  # noqa: F811
         run.params["dt"] = 0.25
         run.advance(5)
         assert np.array_equal(run["u"][...], heat.reference(2, params={"dt": 0.25}, u=heat.reference(3, params={"dt": 0.2}, u=u)["u"])["u"]) and run.params["dt"] == 0.25
-        for name, value, says in (("dx", 1, "no parameter"), ("dt", float("nan"), "finite"), ("dt", "fast", "finite"), ("drive", 1.0, "each step")):
+        for name, value, says in (("dx", 1, "no parameter"), ("dt", float("nan"), "finite"), ("dt", "fast", "finite"), ("dt", 10**400, "finite"), ("dt", True, "finite"), ("drive", 1.0, "each step")):
             with pytest.raises(mx.MemextError, match=says):
                 run.params[name] = value
         with pytest.raises(mx.MemextError, match="taken away"):
@@ -243,6 +267,69 @@ def test_python_parameters(mx, quick_place):  # noqa: F811
         assert np.array_equal(run["u"][...], heat.reference(3, params={"dt": 0.2}, u=u)["u"])
         with pytest.raises(mx.MemextError, match="another backend"):
             run.params["dt"] = 0.3
+
+
+def test_python_moments(mx, quick_place):  # noqa: F811
+    """Changes after an interrupted part, from a progress function, and after a part that was not finite hold from the step that the state is at."""
+
+    @mx.kernel(params={"dt": 0.1})
+    def grow(u, dt):
+        return u + dt * u
+
+    @mx.reduce(params={"eps": 2.0})
+    def raised(u, eps):
+        return u + eps
+
+    u = np.ones((12, 62, 62))
+    made = {"u": u, "device": quick_place, "dram": "64MiB", "commit_every": 0, "plan": "stream by=60 bt=2", "reductions": [raised]}
+
+    def value(*parts):
+        cell = 1.0
+        for steps, dt in parts:
+            for _ in range(steps):
+                cell = cell + dt * cell
+        return cell
+
+    def stop(step, steps, phase):
+        if step > 6:
+            raise KeyboardInterrupt
+
+    with mx.Run(grow, **made) as run:
+        run.advance(4)
+        with pytest.raises(KeyboardInterrupt):
+            run.advance(100000, progress=stop)
+        at = run.step
+        assert at >= 4
+        run.params["dt"] = 0.0
+        run.params["eps"] = 3.0
+        run.advance(at + 3)
+        assert run["u"][5, 5, 5] == value((at, 0.1)) and run.params["dt"] == 0
+        assert np.isclose(run.reduce(raised).total, (10 * 60 * 60) * (value((at, 0.1)) + 3))
+
+    def change(step, steps, phase):
+        if step > 3:
+            run.params["dt"] = 0.5
+
+    with mx.Run(grow, **made) as run:
+        run.advance(2)
+        run.advance(1000, progress=change)
+        changed = run.params["dt"]
+        run.advance(1004)
+        assert run["u"][5, 5, 5] == value((1000, 0.1), (4, changed))
+    with mx.Run(grow, **{**made, "params": {"dt": 1e40}}) as run:
+        with pytest.raises(mx.NotFinite):
+            run.advance(40)
+        at = run.step
+        run.params["dt"] = 0.0
+        run.advance(40)
+        assert run["u"][5, 5, 5] == value((at, 1e40))
+    with pytest.raises(mx.MemextError, match="run.params"):
+        mx.Run(grow, edit_param={"dt": 1}, **made)
+    with mx.Run(grow, **{**made, "keep": True, "check": 5, "until": {"max-change": 0.3}}) as run:
+        assert list(run.steps(40, check=10)) == [10] or run.report["met"] is not None
+        ended = run.step
+    with mx.Run(grow, **{**made, "check": 5, "until": {"max-change": 0.3}}) as run:
+        assert list(run.steps(40, check=10)) == [ended] and run.step == ended
 
 
 def test_checks_are_yielded_again(mx, quick_place):  # noqa: F811

@@ -261,5 +261,5 @@ def test_kernels_of_another_text_are_not_resumed(mx, systems, quick_place):
     with pytest.raises(mx.MemextError, match="python"):  # another initial state
         mx.Run(systems.diffusion, u=2 * u, k=k, device=quick_place, dram="64MiB").advance(4)
     with mx.Run(systems.diffusion, u=u, k=k, device=quick_place, dram="64MiB") as run:
-        assert list(run.steps(4, check=1)) == [3, 4]
+        assert list(run.steps(4, check=1)) == [2, 3, 4]  # the step that is there once more
         assert run["u"][...].tobytes() == systems.diffusion.reference(4, u=u, k=k)["u"].tobytes()

@@ -68,6 +68,7 @@ static int edit(struct mx_run *r, const char *word) {
     int err = read_word(r, word, &param, &value);
     if (err < 0) return err;
     const char *name = r->system->param_name[param];
+    if (mx_note_edit(&r->note, name) == NULL && value == r->system->param[param]) return 0;
     struct mx_note_edit *e = entry(&r->note, name, r->system->param[param]);
     if (e->taken)
         return mx_fail(&r->why, -EINVAL, "--edit-param gives %s twice, the second time as '%.100s'", name,
@@ -102,4 +103,14 @@ int mx_run_take_edits(struct mx_run *r) {
         "the run in %.300s has changed its parameter %s between steps, and --verify computes all steps "
         "with one value: leave --verify out",
         r->o.path, n->edit[0].name);
+}
+
+int mx_run_check_edits(struct mx_run *r) {
+    if (r->o.edit_params.n > 0 && r->rest.nt == 0)
+        return mx_fail(
+            &r->why, -EINVAL,
+            "--edit-param %.100s would change no step: the run in %.300s has ended by its criterion at "
+            "step %lld; give another --until",
+            r->o.edit_params.word[0], r->o.path, (long long)r->first_time);
+    return 0;
 }

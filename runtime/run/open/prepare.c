@@ -43,6 +43,7 @@ int mx_run_request(struct mx_run *r) {
     r->rest = r->o.problem;
     r->rest.nt = mx_parts_have_ended(r) ? 0 : r->rest.nt - r->first_time;
     r->rest.done = r->first_time;
+    if ((err = mx_run_check_edits(r)) < 0) return err;
     const int cores = r->report.machine.cores, own = mx_run_own_cores(r, cores);
     if (r->o.threads == 0 && own < cores) r->o.threads = own;
     mx_take_request(&r->o, &r->report.machine, &r->request);

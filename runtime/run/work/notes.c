@@ -110,6 +110,13 @@ void mx_run_renew_note(struct mx_run *r) {
 int mx_run_check_note(struct mx_run *r) {
     enum { MORE_BYTES = 512 }; /* of numbers, a checksum, another plan */
     char text[MX_NOTE_BYTES];
+    if (r->resumed && r->o.edit_params.n > 0 &&
+        mx_note_print(&r->note, text, sizeof text - MORE_BYTES) == -ENOSPC)
+        return mx_fail(
+            &r->why, -ENAMETOOLONG,
+            "a store has room for a note of %d bytes, and --edit-param of so many parameters does not fit: "
+            "change fewer of them",
+            (int)sizeof text - MORE_BYTES);
     if (r->resumed || r->backend->anonymous) return 0;
     int err = mx_run_begin_note(r);
     if (err < 0) return err;
