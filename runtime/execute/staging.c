@@ -2,6 +2,7 @@
 #include "execute/staging.h"
 
 #include "core/budget.h"
+#include "machine/minmax.h"
 
 #include <memext/backend.h>
 
@@ -47,10 +48,11 @@ int mx_staging_array(struct mx_staging *s, int64_t bytes, const char *what, mx_w
     return 0;
 }
 
-int mx_staging_poison(struct mx_staging *s, char *base, int64_t bytes, mx_why *why) {
-    memset(s->base, 0xff, (size_t)s->piece_bytes);
+/* from: NULL = what is in the first piece already, over and over. */
+static int put(struct mx_staging *s, char *base, const char *from, int64_t bytes, mx_why *why) {
     for (int64_t done = 0, n; done < bytes; done += n) {
-        n = bytes - done < s->piece_bytes ? bytes - done : s->piece_bytes;
+        n = mx_min(bytes - done, s->piece_bytes);
+        if (from != NULL) memcpy(s->base, from + done, (size_t)n);
         const struct mx_accel_span span = {base + done, s->base, (uint64_t)n};
         const int64_t number = mx_accel_put(s->accel, &span, 1);
         if (number < 0 || mx_accel_wait(s->accel, MX_ACCEL_PUT, number) < 0)
@@ -59,16 +61,13 @@ int mx_staging_poison(struct mx_staging *s, char *base, int64_t bytes, mx_why *w
     return 0;
 }
 
+int mx_staging_poison(struct mx_staging *s, char *base, int64_t bytes, mx_why *why) {
+    memset(s->base, 0xff, (size_t)s->piece_bytes);
+    return put(s, base, NULL, bytes, why);
+}
+
 int mx_staging_put(struct mx_staging *s, char *base, const char *from, int64_t bytes, mx_why *why) {
-    for (int64_t done = 0, n; done < bytes; done += n) {
-        n = bytes - done < s->piece_bytes ? bytes - done : s->piece_bytes;
-        memcpy(s->base, from + done, (size_t)n);
-        const struct mx_accel_span span = {base + done, s->base, (uint64_t)n};
-        const int64_t number = mx_accel_put(s->accel, &span, 1);
-        if (number < 0 || mx_accel_wait(s->accel, MX_ACCEL_PUT, number) < 0)
-            return mx_accel_error(s->accel, why);
-    }
-    return 0;
+    return put(s, base, from, bytes, why);
 }
 
 enum { HALF = MX_STAGING_PIECES / 2 };

@@ -22,18 +22,9 @@ static void put(char *to, enum mx_dtype dtype, uint64_t random, int round) {
     static const int small[8] = {0, 0, 0, 1, 1, 2, 3, -1};
     const int whole = small[random % 8] >= 0 ? small[random % 8] : (int)(random >> 40 & 127);
     const double unit = (double)(random >> 11) * 0x1p-53;
-    const double real =
-        mx_check_ranges[round][0] + (mx_check_ranges[round][1] - mx_check_ranges[round][0]) * unit;
-    const float single = (float)real;
-    const uint16_t two = (uint16_t)whole;
-    if (dtype == MX_F64)
-        memcpy(to, &real, sizeof real);
-    else if (dtype == MX_F32)
-        memcpy(to, &single, sizeof single);
-    else if (dtype == MX_U8)
-        *to = (char)whole;
-    else
-        memcpy(to, &two, sizeof two);
+    mx_kernel_put(to, dtype,
+                  mx_check_ranges[round][0] + (mx_check_ranges[round][1] - mx_check_ranges[round][0]) * unit,
+                  whole);
 }
 
 /* The same values wherever a block lies. */

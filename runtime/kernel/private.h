@@ -47,6 +47,9 @@ int mx_kernel_load(const char *path, const char *name, mx_why *why, struct mx_sy
  * there are none, or it is no ELF file of this machine. */
 void mx_object_functions(const struct mx_text *object, char *out, size_t capacity);
 
+/* Puts a value into a cell of a row that is tried out: real where cells are real, else whole. */
+void mx_kernel_put(char *to, enum mx_dtype dtype, double real, int whole);
+
 /* A loaded kernel; what mx_kernel_open gives out is its first member. */
 struct mx_loaded {
     struct mx_system system;

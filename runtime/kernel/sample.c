@@ -2,6 +2,7 @@
 /* sample.c - a small tile in cache, on which the row functions of a system are timed. */
 #include "kernel/sample.h"
 
+#include "kernel/private.h"
 #include "machine/minmax.h"
 
 #include <errno.h>
@@ -13,19 +14,23 @@ enum { LINE = 64, PAGE = 4096 };
 
 static int64_t whole_lines(int64_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
 
-/* Small whole numbers are mostly 0, as masks have them. */
-static void put(char *to, enum mx_dtype dtype, uint64_t i, const double range[2]) {
-    const double real = range[0] + (range[1] - range[0]) * ((double)(i * 2654435761u % 65536) / 65536);
+void mx_kernel_put(char *to, enum mx_dtype dtype, double real, int whole) {
     const float single = (float)real;
-    const uint16_t two = i % 16 == 0;
+    const uint16_t two = (uint16_t)whole;
     if (dtype == MX_F64)
         memcpy(to, &real, sizeof real);
     else if (dtype == MX_F32)
         memcpy(to, &single, sizeof single);
     else if (dtype == MX_U8)
-        *to = (char)two;
+        *to = (char)whole;
     else
         memcpy(to, &two, sizeof two);
+}
+
+/* Small whole numbers are mostly 0, as masks have them. */
+static void put(char *to, enum mx_dtype dtype, uint64_t i, const double range[2]) {
+    const double unit = (double)(i * 2654435761u % 65536) / 65536;
+    mx_kernel_put(to, dtype, range[0] + (range[1] - range[0]) * unit, i % 16 == 0);
 }
 
 /* Without memory. */
