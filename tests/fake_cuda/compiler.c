@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* compiler.c - libnvrtc.so of tests: fake_cuda.h. What it compiles is C++ of this machine. */
 #include <fcntl.h>
+#include <limits.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #define API __attribute__((visibility("default")))
 
@@ -87,12 +92,11 @@ static char *hexadecimal(const char *bytes, size_t n) {
     return text;
 }
 
-static nvrtcResult compile(struct program *p) {
-    char folder[] = "/tmp/fake-nvrtc-XXXXXX", in[64], out[64], errors[64];
-    size_t bytes = 0;
-    if (mkdtemp(folder) == NULL) return COMPILATION;
+/* From the text to a library; false: p->log says why. */
+static bool make(struct program *p, const char *folder, const char *out) {
+    char in[PATH_MAX + 32], errors[PATH_MAX + 32];
+    size_t bytes;
     snprintf(in, sizeof in, "%s/k.cc", folder);
-    snprintf(out, sizeof out, "%s/k.so", folder);
     snprintf(errors, sizeof errors, "%s/log", folder);
     FILE *f = fopen(in, "w");
     fprintf(f, "%s%s", prelude, p->text);
@@ -106,15 +110,41 @@ static nvrtcResult compile(struct program *p) {
                      "-fPIC",
                      "-shared",
                      "-o",
-                     out,
+                     (char *)(uintptr_t)out,
                      in,
                      NULL};
     const int status = run(words, errors);
     p->log = read_all(errors, &bytes);
-    char *library = status == 0 ? read_all(out, &bytes) : NULL;
+    unlink(in), unlink(errors);
+    return status == 0;
+}
+
+/* Where the library of a text is kept between processes; "" = nowhere. */
+static void name_kept(const struct program *p, char out[PATH_MAX + 32]) {
+    const char *cache = getenv("FAKE_CUDA_CACHE");
+    const XXH128_hash_t h =
+        XXH3_128bits_withSeed(p->text, strlen(p->text), XXH3_64bits(prelude, sizeof prelude));
+    out[0] = 0;
+    if (cache != NULL && strlen(cache) < PATH_MAX - 64)
+        snprintf(out, PATH_MAX + 32, "%s/%016llx%016llx.so", cache, (unsigned long long)h.high64,
+                 (unsigned long long)h.low64);
+}
+
+static nvrtcResult compile(struct program *p) {
+    char folder[PATH_MAX] = "/tmp/fake-nvrtc-XXXXXX", out[PATH_MAX + 32], kept[PATH_MAX + 32];
+    size_t bytes = 0;
+    name_kept(p, kept);
+    char *library = kept[0] != 0 ? read_all(kept, &bytes) : NULL;
+    if (library == NULL) {
+        if (kept[0] != 0) snprintf(folder, sizeof folder, "%s/XXXXXX", getenv("FAKE_CUDA_CACHE"));
+        if (mkdtemp(folder) == NULL) return COMPILATION;
+        snprintf(out, sizeof out, "%s/k.so", folder);
+        if (make(p, folder, out)) library = read_all(out, &bytes);
+        if (library == NULL || kept[0] == 0 || rename(out, kept) < 0) unlink(out);
+        rmdir(folder);
+    }
     if (library != NULL) p->image = hexadecimal(library, bytes);
     free(library);
-    unlink(in), unlink(out), unlink(errors), rmdir(folder);
     return p->image != NULL ? SUCCESS : COMPILATION;
 }
 

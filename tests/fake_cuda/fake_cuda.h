@@ -10,7 +10,7 @@
  * Of processes that cannot call these functions the environment says the same:
  *     FAKE_CUDA="devices=2,bytes=1048576,late=1,fail=17,name=cuMemAlloc_v2,error=2,sticky=1,arch=90,max_pitch=4096,version=13000"
  * and, with keep=FOLDER, no image is taken: it becomes the file cubin or ptx there, for tests of what a real
- * compiler makes.
+ * compiler makes. FAKE_CUDA_CACHE names a folder that keeps what was compiled, by its text.
  */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H

@@ -68,6 +68,36 @@ def made_once(tmp_path_factory, name):
         (folder / "made").touch()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def caches(tmp_path_factory):
+    """Caches that begin empty and that all workers share: whatever test comes first compiles a kernel, for the CPU, by PoCL or by the fake of CUDA. Those of
+    ccache and pip, which would be beside them, stay where they are."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    with made_once(tmp_path_factory, "caches") as (folder, _):
+        for name in ("memext/kernels", "pocl", "fake_cuda", "matplotlib"):
+            (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+    kept = {"CCACHE_DIR": said("ccache", "--get-config", "cache_dir")[0] if shutil.which("ccache") else None, "PIP_CACHE_DIR": f"{home}/pip"}
+    own = {"XDG_CACHE_HOME": folder, "POCL_CACHE_DIR": folder / "pocl", "FAKE_CUDA_CACHE": folder / "fake_cuda", "MPLCONFIGDIR": folder / "matplotlib"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**kept, **own}.items():
+            if value is not None and (name in own or name not in os.environ):
+                patch.setenv(name, str(value))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def own_cache(caches):
+    """own_cache(folder): a cache of rates, profiles and reports of its own, whose compiled kernels are those of all tests."""
+    def make(folder):
+        kernels = folder / "memext" / "kernels"
+        kernels.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not kernels.exists():
+            kernels.symlink_to(caches / "memext" / "kernels")
+        return folder
+
+    return make
+
+
 @pytest.fixture(scope="session")
 def build():
     """The build directory; without one nothing end to end can be tested (tests/run.sh makes it)."""

@@ -39,11 +39,9 @@ def install(build, folder):
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory):
-    """One for all files of tests: every kernel is compiled once."""
-    folder = tmp_path_factory.getbasetemp() / "package-cache"
-    folder.mkdir(exist_ok=True)
-    return folder
+def cache(tmp_path_factory, own_cache):
+    """One for all files of tests in this process."""
+    return own_cache(tmp_path_factory.getbasetemp() / "package-cache")
 
 
 @pytest.fixture

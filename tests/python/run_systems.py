@@ -77,16 +77,6 @@ class System:
             assert got.dtype == wanted.dtype and got.shape == wanted.shape and got.tobytes() == wanted.tobytes(), (self.name, field, nt)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    """Every kernel is compiled once."""
-    before, os.environ["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME"), str(tmp_path_factory.mktemp("cache", numbered=True))
-    yield
-    del os.environ["XDG_CACHE_HOME"]
-    if before is not None:
-        os.environ["XDG_CACHE_HOME"] = before
-
-
 @pytest.fixture(scope="module")
 def system(tmp_path_factory):
     folder, made = tmp_path_factory.mktemp("fields"), {}

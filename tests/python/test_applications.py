@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The applications: their checks at small sizes, full runs of small grids that leave pictures, and that the checks see a kernel that is wrong."""
 import json
-import os
 import pathlib
 import re
 import subprocess
@@ -28,14 +27,12 @@ PROGRAM = 24 << 20  # what memext takes of --dram before it has any Blocks
 
 
 @pytest.fixture(scope="module")
-def script(memext, tmp_path_factory):
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache")), "MPLCONFIGDIR": str(tmp_path_factory.mktemp("matplotlib"))}
-
+def script(memext):
     def script(name, folder, *words, status=0):
         """Its figures and what it said."""
         command = [sys.executable, APPLICATIONS / f"{name}.py", "--memext", memext.program, "-d", folder, "--json", folder / "figures.json",
                    "--picture", folder / "picture.png", "--threads", 2, *words]
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=900, env=environment)
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=900)
         assert done.returncode == status, (done.returncode, done.stdout, done.stderr)
         assert sorted(p.name for p in folder.iterdir() if p.is_dir()) == [], "a folder is left"
         return json.loads((folder / "figures.json").read_text()) if (folder / "figures.json").exists() else None, done.stdout + done.stderr

@@ -31,7 +31,7 @@ def libraries():
 
 
 @pytest.fixture
-def compiled(memext, build, quick_place, tmp_path, monkeypatch):
+def compiled(memext, build, quick_place, tmp_path):
     """compiled(device, words...): the file of code that a run comes by."""
     if not libraries():
         pytest.skip("no NVRTC is installed here (CUDA toolkit)")
@@ -40,7 +40,6 @@ def compiled(memext, build, quick_place, tmp_path, monkeypatch):
     driver = tmp_path / "driver"  # alone: the compiler beside it is a fake too
     driver.mkdir()
     (driver / "libcuda.so.1").symlink_to(build / "fake_cuda" / "libcuda.so.1")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     def make(device, *words):
         folder = tmp_path / f"code-{len(list(tmp_path.iterdir()))}"

@@ -28,7 +28,6 @@ END = 15
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory):
     folder = tmp_path_factory.mktemp("edits")
-    os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     for name, text in KERNELS.items():
         (folder / f"{name}.c").write_text(text)
     for name, value in (("dt", 0.1), ("c", 0.25)):

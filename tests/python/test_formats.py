@@ -7,7 +7,7 @@ import pathlib
 
 import numpy as np
 import pytest
-from test_in_place import COMMITS, cache, identity, look, own, store  # noqa: F401  (fixtures)
+from test_in_place import COMMITS, identity, look, own, store  # noqa: F401  (fixtures)
 
 NRRD = {"f8": "double", "f4": "float", "u1": "uchar", "u2": "ushort", "i2": "short"}
 META = {"f8": "MET_DOUBLE", "f4": "MET_FLOAT", "u1": "MET_UCHAR", "u2": "MET_USHORT", "i2": "MET_SHORT"}

@@ -103,15 +103,6 @@ class Fields:
         return {f: identity(p) for f, p in self.files.items()}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    before, os.environ["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME"), str(tmp_path_factory.mktemp("cache", numbered=True))
-    yield
-    del os.environ["XDG_CACHE_HOME"]
-    if before is not None:
-        os.environ["XDG_CACHE_HOME"] = before
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, build):
     """Shared by tests that leave the files alone. On storage: /tmp may be memory."""

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A cell that a kernel does not SET keeps its value: the bits are those of the same kernel with the other branch written out, by every plan, backend,
 accelerator and resume. Coordinates that a kernel sees are those of the grid."""
-import os
 import random
 
 import pytest
@@ -39,13 +38,8 @@ PLANS = ["stream by=28 bt=4", "stream by=9 bt=2", "redundant by=9 bz=7 bt=2", "s
 GRID = ["-n", 33, 28, 30, "-t", 12, "--init", "random", "--dram", "90MiB"]
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
-
-
 @pytest.fixture
-def written(tmp_path, cache):
+def written(tmp_path):
     def write(text, name="kernel.c"):
         (tmp_path / name).write_text(text)
         return tmp_path / name

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Kernels with as many read-only fields as there may be: 21 constants of elasticity, and 32."""
 import json
-import os
 
 import numpy as np
 import pytest
@@ -26,7 +25,6 @@ def many(tmp_path_factory, request):
     """(words of the problem, how many, the result in numpy)"""
     n = request.param
     folder = tmp_path_factory.mktemp("many")
-    os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     (folder / "many.c").write_text(text(n))
     rng, shape = np.random.default_rng(n), (NZ + 2, NY + 2, NX + 2)
     u = rng.random(shape)

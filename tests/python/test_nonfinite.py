@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 from conftest import random_grid
-from package import environment, mx  # noqa: F401
-from run_systems import System, cache  # noqa: F401 (kernels are compiled once)
+from package import cache, environment, mx  # noqa: F401
+from run_systems import System
 from test_accel import fake_cuda, use  # noqa: F401
 
 NX, NY, NZ, NT = 24, 21, 22, 24

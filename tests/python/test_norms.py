@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Norms, reductions of kernels and stopping by the command: the model's numbers to the bit by every plan, ends of runs, --resume."""
 import json
-import os
 import pathlib
 
 import numpy
@@ -178,7 +177,7 @@ MX_END
 
 @pytest.fixture
 def flow(tmp_path):
-    """A kernel with two reductions, its words, an environment with a cache of its own."""
+    """Words of a run of a kernel with two reductions."""
     (tmp_path / "flow.c").write_text(KERNEL)
     rng = numpy.random.default_rng(1)
     shape = (NZ + 2, NY + 2, NX + 2)
@@ -186,13 +185,13 @@ def flow(tmp_path):
     for name, values in ("u", u), ("w", w), ("k", k):
         numpy.save(tmp_path / f"{name}.npy", values)
     words = ["--kernel", tmp_path / "flow.c", "--input", f"u={tmp_path}/u.npy", "--input", f"w={tmp_path}/w.npy", "--field", f"k={tmp_path}/k.npy"]
-    return words, {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    return words
 
 
 def test_reductions_of_a_kernel(memext, place, flow, tmp_path):
     """Sums in the fixed order and maxima of the state that the step is computed from, of all cells and of planes; what a run ends by."""
-    words, environment = flow
-    memext.run(*words, "-t", 3, *PLANS["direct"], *[x for f in "uw" for x in ("-o", f"{f}={tmp_path}/{f}3.npy")], env=environment)
+    words = flow
+    memext.run(*words, "-t", 3, *PLANS["direct"], *[x for f in "uw" for x in ("-o", f"{f}={tmp_path}/{f}3.npy")])
     u, w, k = (numpy.load(tmp_path / f"{f}.npy") for f in ("u3", "w3", "k"))
     inner = (slice(1, -1),) * 3
     z, y, x = numpy.meshgrid(*(numpy.arange(n) for n in (NZ, NY, NX)), indexing="ij")
@@ -205,31 +204,31 @@ def test_reductions_of_a_kernel(memext, place, flow, tmp_path):
     expected = {"flux": {"sum": ordered_sum(flux), "spread": (max(planes) - min(planes)) / abs(mean / NZ)}, "top": {"max": float(top.max())}}
     first = None
     for plan in ("direct", "columns", "direct tiled", "redundant", "strips", "skewed-min"):
-        done = memext.run(*words, "-t", 14, "--check", 4, *PLANS[plan], *where(plan, place), env=environment)
+        done = memext.run(*words, "-t", 14, "--check", 4, *PLANS[plan], *where(plan, place))
         first = first or done["norms"]
         assert done["norms"] == first
     got = first[0]["reductions"]
     assert got["flux"] == expected["flux"] and got["top"]["max"] == expected["top"]["max"] and got["low"]["min"] == float(low[:, :, 1::2].min()) and [n["step"] for n in first] == [4, 8, 12, 14]
     limit = first[2]["reductions"]["flux"]["spread"]
     steps = [n["step"] for n in first if n["reductions"]["flux"]["spread"] <= limit]
-    done = memext.run(*words, "-t", 14, "--check", 4, "--until", f"flux-spread={limit!r}", *PLANS["strips"], "-d", place, env=environment)
+    done = memext.run(*words, "-t", 14, "--check", 4, "--until", f"flux-spread={limit!r}", *PLANS["strips"], "-d", place)
     assert done["met"]["step"] == steps[0] and done["norms"] == [n for n in first if n["step"] <= steps[0]]
-    memext.refused("run", *words, "-t", 3, "--until", "flow=1", *PLANS["direct"], naming=["flow=1", "flux"], env=environment)
+    memext.refused("run", *words, "-t", 3, "--until", "flow=1", *PLANS["direct"], naming=["flow=1", "flux"])
 
 
 def test_criteria_above_and_below_of_sums_and_minima(memext, place, flow):
     """Each ends the run at the first check whose numbers, taken by a run without criteria, meet it; the store tells which, and goes on with it."""
-    words, environment = flow
-    every = memext.run(*words, "-t", 14, "--check", 2, *PLANS["strips"], "-d", place, env=environment)["norms"]
+    words = flow
+    every = memext.run(*words, "-t", 14, "--check", 2, *PLANS["strips"], "-d", place)["norms"]
     sums, lows = [n["reductions"]["flux"]["sum"] for n in every], [n["reductions"]["low"]["min"] for n in every]
     for name, values in ("flux", sums), ("low", lows), ("max-change", [n["max_change"] for n in every]):
         for above in False, True:
             limit = sorted(values)[len(values) // 2]
             met = [n["step"] for n, v in zip(every, values) if (v >= limit if above else v <= limit)]
             text = f"{name}={limit:.17g}" + (",above" if above else "")
-            done = memext.run(*words, "-t", 14, "--check", 2, "--until", text, *PLANS["strips"], "-d", place, "--keep", "--force", env=environment)
+            done = memext.run(*words, "-t", 14, "--check", 2, "--until", text, *PLANS["strips"], "-d", place, "--keep", "--force")
             assert done["met"]["step"] == met[0] and done["met"]["value"] == values[met[0] // 2 - 1] and done["met"]["until"].endswith(",above") == above
-            again = memext.run("--resume", "-d", place, env=environment)
+            again = memext.run("--resume", "-d", place)
             assert again["met"] == done["met"] and again["updates"] == 0
             for left in place.iterdir():
                 left.unlink()
@@ -256,17 +255,16 @@ def test_a_spread_with_a_floor_can_be_met(memext, place, tmp_path):
     (tmp_path / "k.c").write_text(DYING)
     numpy.save(tmp_path / "u.npy", numpy.ones((12, 8, 8)))
     words = ["--kernel", tmp_path / "k.c", "--input", tmp_path / "u.npy", "-t", 20, "--check", 1, "--dram", "64MiB", "-d", place, "--force"]
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    done = memext.run(*words, "--until", "flux-spread=0.01", env=environment)
+    done = memext.run(*words, "--until", "flux-spread=0.01")
     spreads = [n["reductions"]["flux"]["spread"] for n in done["norms"]]
     assert done["met"] is None and all(abs(s - 2 / 3) < 1e-12 for s in spreads)
-    said = memext("run", *words, "--until", "flux-spread=0.01", "--quiet", env=environment)
+    said = memext("run", *words, "--until", "flux-spread=0.01", "--quiet")
     assert said.returncode == 0 and said.stderr.count("give a floor") == 1, said.stderr
-    done = memext.run(*words, "--until", "flux-spread=0.01,floor=1e-6", env=environment)
+    done = memext.run(*words, "--until", "flux-spread=0.01,floor=1e-6")
     # the mean of the state after s steps is 54 * 0.01 ** s: at the check of step s + 1 its range, 36 * 0.01 ** s, is at most 1e-8
     assert done["met"]["step"] == 6 and done["met"]["value"] == pytest.approx(36e-10 / 1e-6) and done["until"] == ["flux-spread=0.01,floor=1e-06"]
-    assert "give a floor" not in memext("run", *words, "--until", "flux-spread=0.01,floor=1e-6", "--quiet", env=environment).stderr
-    memext.refused("run", *words, "--until", "max-change=1,floor=1", naming=["a floor is for"], env=environment)
+    assert "give a floor" not in memext("run", *words, "--until", "flux-spread=0.01,floor=1e-6", "--quiet").stderr
+    memext.refused("run", *words, "--until", "max-change=1,floor=1", naming=["a floor is for"])
 
 
 def test_reductions_of_a_staggered_kernel(memext, place, tmp_path):
@@ -284,13 +282,13 @@ def test_reductions_of_a_staggered_kernel(memext, place, tmp_path):
              ["--backend", "uring", "--algorithm", "stream", "--block", 7, 20, 4, "--engine", "tiled", "-d", place],
              ["--backend", "uring", "--algorithm", "redundant", "--block", 7, 9, 2, "-d", place],
              ["--backend", "aio", "--algorithm", "skewed-y", "--block", 7, 9, 2, "-d", place]]
-    got = [memext.run(*words, *plan, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)}) for plan in plans]
+    got = [memext.run(*words, *plan) for plan in plans]
     assert all(g["norms"] == got[0]["norms"] and g["checksum"] == got[0]["checksum"] for g in got)
     state = {}
     for t in (3, 4):
         short = [w if words[i - 1] != "-t" else t for i, w in enumerate(words)]
         out = [w for f in ("ex", "ey", "ez") for w in ("-o", f"{f}={tmp_path}/{f}.npy")]
-        memext.run(*short, *plans[0], *out, "--overwrite", env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+        memext.run(*short, *plans[0], *out, "--overwrite")
         state[t] = [numpy.load(tmp_path / f"{f}.npy") for f in ("ex", "ey", "ez")]
     n, pairs = got[0]["norms"][1], list(zip(state[4], state[3]))
     squares = 0.0
@@ -312,18 +310,17 @@ BROKEN = {
 
 @pytest.mark.parametrize("naming", BROKEN)
 def test_kernel_check_tries_out_reductions(memext, tmp_path, naming):
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     if BROKEN[naming] is None:
         (tmp_path / "k.c").write_text(KERNEL)
-        shown = memext("kernel", "show", tmp_path / "k.c", env=environment)
+        shown = memext("kernel", "show", tmp_path / "k.c")
         assert "reduces   flux (sum), top (maximum), low (minimum)" in shown.stdout
-        checked = memext("kernel", "check", tmp_path / "k.c", env=environment)
+        checked = memext("kernel", "check", tmp_path / "k.c")
         assert checked.returncode == 0 and "nothing wrong" in checked.stdout, checked.stderr
         return
     old, new = BROKEN[naming]
     assert old in KERNEL
     (tmp_path / "k.c").write_text(KERNEL.replace(old, new))
-    memext.refused("kernel", "check", tmp_path / "k.c", naming=[naming], env=environment)
+    memext.refused("kernel", "check", tmp_path / "k.c", naming=[naming])
 
 
 def test_what_is_asked_for_is_planned(memext, place, tmp_path):

@@ -147,10 +147,9 @@ def test_what_cannot_be_met_is_refused(memext, points, tmp_path):
 def test_points_of_a_kernel(memext, place, tmp_path):
     """A staggered system: fields of both arrays by name."""
     system = pathlib.Path(__file__).resolve().parents[2] / "systems" / "fdtd.c"
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     numpy.save(tmp_path / "w.npy", numpy.sin(numpy.arange(12.0)))
     (tmp_path / "p").write_text("ez 8 8 8\nhx 8 7 8\n")
-    shown = memext("kernel", "show", system, env=environment)
+    shown = memext("kernel", "show", system)
     assert shown.returncode == 0 and "ez" in shown.stdout and "hx" in shown.stdout, shown.stdout
     fields = [w for f in ("ex", "ey", "ez", "hx", "hy", "hz") for w in ("--init", f"{f}=zero")]
     numpy.save(tmp_path / "eps.npy", numpy.ones((22, 22, 22), "f4"))
@@ -161,7 +160,7 @@ def test_points_of_a_kernel(memext, place, tmp_path):
              ["--backend", "uring", "--algorithm", "redundant", "--block", 7, 9, 2, "-d", place]]
     got = []
     for i, plan in enumerate(plans):
-        done = memext.run(*words, *plan, "--probes-out", tmp_path / f"{i}.npy", env=environment)
+        done = memext.run(*words, *plan, "--probes-out", tmp_path / f"{i}.npy")
         got.append((done["checksum"], (tmp_path / f"{i}.npy").read_bytes()))
     assert got[0] == got[1] == got[2]
     traces = numpy.load(tmp_path / "0.npy")
@@ -288,7 +287,7 @@ def test_sides_of_a_wave_of_two_steps(memext, place, tmp_path):
         for plan in plans:
             done = memext.run("--kernel", tmp_path / "wave.c", "--input", f"p={tmp_path}/p.npy", "--field", f"k={tmp_path}/k.npy", "-t", steps, "-d", place,
                               *(w for d, s in sides.items() for w in ("--side", f"{d}={s}")), "--backend", "aio", "--algorithm", *plan, "--verify", "-o",
-                              f"p={tmp_path}/new.npy", "-o", f"p.old={tmp_path}/old.npy", "--overwrite", env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+                              f"p={tmp_path}/new.npy", "-o", f"p.old={tmp_path}/old.npy", "--overwrite")
             assert done["verified"] and (done["read_bytes"], done["write_bytes"]) == (done["predicted_read_bytes"], done["predicted_write_bytes"])
             for name, array in zip(("new", "old"), expected):
                 assert numpy.array_equal(numpy.load(tmp_path / f"{name}.npy"), array), (sides, plan, name)
@@ -336,18 +335,17 @@ def test_what_sides_ask_of_a_plan(memext, place):
 def test_plans_of_systems_with_periodic_sides(memext, place, tmp_path):
     """Tune knows which fields are copied, and moves what the run moves; a step of two levels that reaches around the grid is refused with what can do it."""
     systems = pathlib.Path(__file__).resolve().parents[2] / "systems"
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     numpy.save(tmp_path / "k.npy", numpy.ones((22, 13, 32), "f4"))
     words = ["--kernel", systems / "diffusion.c", "--field", f"k={tmp_path}/k.npy", "-n", 30, 11, 20, "-t", 6, "--side", "y=periodic", "-d", place, "--threads", 2]
     for backend in "mmap", "aio":
-        tuned = json.loads(memext("tune", *words, "--backend", backend, "--algorithm", "stream", "--json", "-", "--quiet", env=environment).stdout)
-        done = memext.run(*words, "--init", "random", "--backend", backend, "--plan", tuned["plan_line"], "--no-fuse", env=environment)
+        tuned = json.loads(memext("tune", *words, "--backend", backend, "--algorithm", "stream", "--json", "-", "--quiet").stdout)
+        done = memext.run(*words, "--init", "random", "--backend", backend, "--plan", tuned["plan_line"], "--no-fuse")
         assert done["read_bytes"] == done["predicted_read_bytes"] == tuned["predicted_read_bytes"]
     numpy.save(tmp_path / "eps.npy", numpy.ones((22, 3, 32), "f4"))
     words = ["--kernel", systems / "fdtd.c", "--init", "random", "--field", f"eps={tmp_path}/eps.npy", "-n", 30, 1, 20, "-t", 6, "--side", "y=periodic", "-d", place]
     memext.refused("run", *words, "--backend", "mmap", "--algorithm", "stream", "--block", 1, 20, 2, "--quiet",
-                   naming=["a step needs 2 rows", "direct with --engine iblock"], env=environment)
-    memext.run(*words, "--backend", "mmap", "--algorithm", "direct", "--engine", "iblock", env=environment)
+                   naming=["a step needs 2 rows", "direct with --engine iblock"])
+    memext.run(*words, "--backend", "mmap", "--algorithm", "direct", "--engine", "iblock")
 
 
 def test_tune_knows_sides(memext):

@@ -9,12 +9,13 @@ from conftest import ROOT
 from package import arrays, cache, environment, load, mx, need, systems  # noqa: F401 (fixtures)
 
 
-def test_a_kernel_of_python_is_the_c_file_that_it_writes(mx, systems, memext, quick_place, cache):
+def test_a_kernel_of_python_is_the_c_file_that_it_writes(mx, systems, memext, quick_place, tmp_path, monkeypatch):
     """One text for the package and the command: after a run from Python the command finds it compiled, and has the same checksum."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     kernel = systems.gray_scott
     with mx.Run(kernel, u="random", v="random", shape=(6, 7, 19), device=quick_place, dram="64MiB") as run:
         ours = run.advance(4).report["checksum"]
-    compiled = cache / "memext" / "kernels"
+    compiled = tmp_path / "memext" / "kernels"
     before = {p.name: p.stat().st_mtime_ns for p in compiled.iterdir()}
     theirs = memext.run("--kernel", kernel.write(), "-n", 19, 7, 6, "-t", 4, "--init", "random", "-d", quick_place, "--dram", "64MiB")
     after = {p.name: p.stat().st_mtime_ns for p in compiled.iterdir()}

@@ -8,7 +8,7 @@ import pytest
 import run_systems
 from conftest import ROOT, random_grid
 from ranks_of_runs import EACH, GRID, NT, NX, NY, NZ, PLANS, alone, check_bytes, files_of, place, ranks, whole  # noqa: F401 (fixtures)
-from run_systems import System, cache  # noqa: F401 (kernels are compiled once)
+from run_systems import System
 
 
 @pytest.mark.parametrize("plan", PLANS)

@@ -12,7 +12,7 @@ import numpy
 import pytest
 from conftest import ROOT, wait_until
 from ranks_of_runs import EACH, GRID, MPIS, NT, NY, NZ, PLANS, alone, check_bytes, children, end_of, files_of, place, ranks, steps_of, under, whole  # noqa: F401
-from run_systems import System, cache  # noqa: F401 (kernels are compiled once)
+from run_systems import System
 from test_accel import fake_cuda, no_settings, use  # noqa: F401
 
 sys.path.insert(0, str(ROOT))

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from conftest import ROOT, wait_until
 from ranks_of_runs import EACH, GRID, MPIS, NT, NX, NY, NZ, PLANS, alone, place, ranks, under, whole  # noqa: F401
-from run_systems import System, cache  # noqa: F401 (kernels are compiled once)
+from run_systems import System
 
 
 def info(memext, path):

@@ -10,7 +10,7 @@ import numpy
 import pytest
 from conftest import wait_until
 from ranks_of_runs import EACH, GRID, NT, NY, NZ, PLANS, alone, check_bytes, children, place, whole  # noqa: F401
-from run_systems import System, cache  # noqa: F401 (kernels are compiled once)
+from run_systems import System
 
 SHORT = {
     "stream": ["--algorithm", "stream", "--block", NY, NZ, 2],

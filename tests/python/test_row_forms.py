@@ -65,8 +65,8 @@ def test_random_kernels_have_the_same_bits_in_all_forms(compiled, tmp_path, firs
 
 
 @pytest.mark.parametrize("path", [*sorted((ROOT / "systems").glob("*.c")), *sorted((ROOT / "experiments/bench/rows").glob("*.c"))], ids=lambda path: path.stem)
-def test_kernels_that_are_there_have_the_same_bits_in_all_forms(compiled, path):
-    same_everywhere(compiled, path, 1, FORMS if LONG else ("1", "2n"))
+def test_kernels_that_are_there_have_the_same_bits_in_all_forms(compiled, caches, path):
+    same_everywhere(compiled, path, 1, FORMS if LONG else ("1", "2n"), XDG_CACHE_HOME=str(caches))
 
 
 def test_a_pass_of_two_rows_is_seen(compiled, tmp_path):

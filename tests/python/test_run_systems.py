@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from run_systems import PLANS, RUNS, STATE, cache, interrupted, place, stored, system, untouched, where  # noqa: F401 (fixtures)
+from run_systems import PLANS, RUNS, STATE, interrupted, place, stored, system, untouched, where  # noqa: F401 (fixtures)
 from test_systems import CASES, SYSTEMS, reference
 
 

@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 import pytest
-from run_systems import PLANS, cache, interrupted, killed, place, stored, system, untouched  # noqa: F401 (fixtures)
+from run_systems import PLANS, interrupted, killed, place, stored, system, untouched  # noqa: F401 (fixtures)
 from test_systems import SYSTEMS
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Seconds besides steps (--time-step, a kernel's dt): in reports, notes, snapshots, Python, and through resumes and ranks; never a bit of the result."""
 import json
-import os
 import re
 
 import numpy as np
@@ -25,7 +24,6 @@ MX_END
 def kernels(tmp_path_factory):
     """(folder, a kernel with dt, one without)"""
     folder = tmp_path_factory.mktemp("seconds")
-    os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     (folder / "dt.c").write_text(TEXT % ("dt", "dt"))
     (folder / "tau.c").write_text(TEXT % ("tau", "tau"))
     np.save(folder / "lengths.npy", np.random.default_rng(1).random(STEPS))

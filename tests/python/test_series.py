@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Parameters over time: the bits are those of the same kernel with its values in a table that it indexes by T, by every plan, backend, rank, accelerator and resume."""
-import json
 import os
 import random
 import shutil
@@ -30,7 +29,6 @@ PLANS = ["stream by=28 bt=4", "stream by=9 bt=2", "redundant by=9 bz=7 bt=2", "s
 def kernels(tmp_path_factory):
     """(folder, {name: the kernel}, {name: its words of --param}, {name: the same with tables}); a and b are given over time."""
     folder = tmp_path_factory.mktemp("series")
-    os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
     rng = np.random.default_rng(5)
     values = {"a": rng.random(STEPS + 4), "b": rng.random(STEPS).astype("f4")}
     for name, v in values.items():

@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 import pytest
-from run_systems import System, cache, interrupted, stored  # noqa: F401 (kernels are compiled once)
+from run_systems import System, interrupted, stored
 
 MODES = {"mirror": "symmetric", "odd": "symmetric", "mirror-node": "reflect", "odd-node": "reflect", "edge": "edge", "periodic": "wrap"}
 FORMS = {"jacobi": "MX_JACOBI", "leapfrog": "MX_LEAPFROG", "staggered": "MX_STAGGERED"}

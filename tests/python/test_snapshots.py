@@ -10,7 +10,7 @@ import subprocess
 import numpy as np
 import pytest
 from conftest import needs_root, wait_until
-from run_systems import System, cache  # noqa: F401
+from run_systems import System
 
 NX, NY, NZ, NT, EVERY = 30, 29, 31, 23, 4
 GRID = ["-n", NX, NY, NZ]

@@ -2,7 +2,6 @@
 """The example systems: each kernel's row function, level by level over a whole grid, gives the bits of its reference in numpy."""
 import ctypes as c
 import importlib.util
-import os
 import pathlib
 import re
 
@@ -77,14 +76,12 @@ class Kernel:
 
 
 @pytest.fixture(scope="module")
-def open_kernel(memext, tmp_path_factory):
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
-
+def open_kernel(memext):
     def open_kernel(name):
         path = SYSTEMS / f"{name}.c"
-        done = memext("kernel", "check", path, env=environment, timeout=600)
+        done = memext("kernel", "check", path, timeout=600)
         assert done.returncode == 0 and "nothing wrong found\n" in done.stdout and done.stderr == "", (done.stdout, done.stderr)
-        done = memext("kernel", "build", path, env=environment, timeout=600)
+        done = memext("kernel", "build", path, timeout=600)
         return Kernel(re.search(r"(/\S*\.so)$", done.stdout.strip()).group(1))
 
     return open_kernel
