@@ -141,14 +141,16 @@ AWKWARD = {
 }
 
 
-@pytest.mark.parametrize("accel", ["host", "opencl", "cuda"])
-def test_awkward(request, memext, place, accel):
+# OpenCL compiles each of them for seconds: every second one, the others when there is time.
+@pytest.mark.parametrize("name, accel", [pytest.param(name, accel, marks=[pytest.mark.long] if accel == "opencl" and at % 2 == 0 else [])
+                                         for at, name in enumerate(AWKWARD) for accel in ("host", "opencl", "cuda")])  # fmt: skip
+def test_awkward(request, memext, place, name, accel):
     use(request, memext, accel)
-    for name, words in AWKWARD.items():
-        expected = memext.run(*words[:words.index("--plan")], "-d", place)["checksum"]
-        result = memext.run(*words, "-d", place, "--accel", accel)
-        assert result["checksum"] == expected, name
-        check_bus(result)
+    words = AWKWARD[name]
+    expected = memext.run(*words[:words.index("--plan")], "-d", place)["checksum"]
+    result = memext.run(*words, "-d", place, "--accel", accel)
+    assert result["checksum"] == expected
+    check_bus(result)
 
 
 # Functions, tables and names that C allows and compilers of devices have otherwise; functions of <math.h> that compute in double what they are given as float.
@@ -250,9 +252,9 @@ def test_calibrated(memext, tmp_path, monkeypatch):
         return json.loads(memext("run", *words, "--backend", "dram", "--dry-run", "--json", "-", *more).stdout)["accelerator"]["model"]
 
     assert model("--accel", "host")["bus_source"] == "default"
-    memext("tune", *words, "--calibrate", "--accel", "host,rate=100MB/s")
+    memext("tune", *words, "--calibrate-seconds", 0.1, "--accel", "host,rate=100MB/s")
     assert model("--accel", "host")["bus_source"] == "default"
-    memext("tune", *words, "--calibrate", "--accel", "host")
+    memext("tune", *words, "--calibrate-seconds", 0.1, "--accel", "host")
     known = json.loads((tmp_path / "memext" / "rates.json").read_text())["accel"]
     assert model("--accel", "host")["put_bytes_per_s"] == known["host host (DRAM of this machine)"]["put_bytes_per_s"] > 0
     assert model("--accel", "host")["bus_source"] == model("--accel", "host")["kernel_source"] == "cached"
@@ -444,8 +446,12 @@ DIRECT = [
 ]
 
 
-@pytest.mark.parametrize("accel", ["host,pin=1", "cuda,pin=1", "cuda,pin=0", "cuda,pin=1 all but the first"])
-@pytest.mark.parametrize("name, how", DIRECT)
+CUDA = ["cuda,pin=1", "cuda,pin=0", "cuda,pin=1 all but the first"]
+
+
+# Every problem there by host and by one of three ways of cuda, in turn; by the others when there is time.
+@pytest.mark.parametrize("name, how, accel", [pytest.param(*problem, accel, marks=[] if accel in ("host,pin=1", CUDA[at % 3]) else [pytest.mark.long])
+                                              for at, problem in enumerate(DIRECT) for accel in ("host,pin=1", *CUDA)])  # fmt: skip
 def test_buffers_in_dram(request, memext, tmp_path, name, how, accel):
     """Planes go from Buffers in DRAM to the device and back without a copy in between, where their memory can be pinned: bits and bytes are the same."""
     words = ["--backend", "dram", *(System(name, tmp_path).words(7) if name in CASES else [*GRID, "--stencil", name])]

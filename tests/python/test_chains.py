@@ -4,6 +4,7 @@ Wherever a chain stands still its state is that of the plain program, and every 
 
     python3 tests/python/test_chains.py DIRECTORY FIRST LAST     the chains with these seeds, one after another
 """
+import itertools
 import json
 import os
 import pathlib
@@ -17,7 +18,7 @@ import pytest
 
 if __name__ == "__main__":
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from conftest import LONG, ROOT, Command
+from conftest import ROOT, Command
 
 PHASES = ["init", "stencil", "checksum", "output"]
 BATCH = 6  # chains of one test
@@ -194,11 +195,14 @@ SHORT = ["-n", 40, 16, 24,
 SHORT_PLANS = {"redundant": ["--plan", "redundant by=16 bz=9 bt=2"], "stream": ["--plan", "stream by=12 bt=2 slab=2"]}
 
 
-@pytest.mark.parametrize("third", SHORT_PLANS)
-@pytest.mark.parametrize("fuse", [[], ["--no-fuse"]])
-@pytest.mark.parametrize("second", SHORT_PLANS)
-@pytest.mark.parametrize("first", SHORT_PLANS)
-def test_from_two_buffers_without_a_state_to_three(memext, quick_place, first, second, fuse, third):
+def long_unless(short, *values):
+    return pytest.param(*values, marks=[] if short else [pytest.mark.long])
+
+
+# Half of all combinations have every three choices together, the other half when there is time.
+@pytest.mark.parametrize("first, second, third, fuse", [long_unless((i + j + k + len(fuse)) % 2 == 0, *plans, fuse) for fuse in ([], ["--no-fuse"])
+                                                        for i, j, k in itertools.product((0, 1), repeat=3) for plans in [[list(SHORT_PLANS)[at] for at in (i, j, k)]]])  # fmt: skip
+def test_from_two_buffers_without_a_state_to_three(memext, quick_place, first, second, third, fuse):
     """The first run dies in its first sweep, the second makes a third Buffer, the third finishes: bits of the plain program, bytes as predicted.
     Which Buffers hold the frame is known for each of them."""
     fail_after, store = 4, quick_place / "memext.store"
@@ -213,9 +217,9 @@ def test_from_two_buffers_without_a_state_to_three(memext, quick_place, first, s
         assert result["checksum"] == memext.run(*SHORT, "-t", steps, "--backend", "dram", "--algorithm", "direct")["checksum"]
 
 
-@pytest.mark.parametrize("fuse", [[], ["--no-fuse"]], ids=["fused", "passes"])
-@pytest.mark.parametrize("second", [2, 6])
-@pytest.mark.parametrize("ranks", [(1, 1, 1), (2, 2, 2), (1, 2, 2), (2, 1, 1)], ids=str)
+# Pairs of choices.
+@pytest.mark.parametrize("ranks, second, fuse", [long_unless((at + (second == 6) + len(fuse)) % 2 == 0, ranks, second, fuse) for at, ranks in enumerate([(1, 1, 1), (2, 2, 2), (1, 2, 2), (2, 1, 1)])
+                                                 for second in (2, 6) for fuse in ([], ["--no-fuse"])])  # fmt: skip
 def test_frames_that_are_there_are_not_copied(memext, quick_place, ranks, second, fuse):
     """The Buffers that a run, or a new cut of it, begins with hold the frame: when it goes on by redundant nothing is written before the first sweep."""
     words = [*SHORT_PLANS["redundant"], "-d", quick_place, "--keep", "--backend", "uring", "--commit-every", 0, *fuse]
@@ -241,7 +245,7 @@ def test_a_checksum_is_of_its_step(memext, quick_place):
     raise AssertionError("no commit in 400 requests")
 
 
-@pytest.mark.parametrize("batch", range(100 if LONG else 34))
+@pytest.mark.parametrize("batch", [long_unless(batch < 16, batch) for batch in range(100)])
 def test_chains(memext, quick_place, batch):
     """After every link that ends well: checksum == checksum(plain loop); bytes of each phase == predicted."""
     for seed in range(batch * BATCH, (batch + 1) * BATCH):

@@ -12,7 +12,7 @@ import subprocess
 
 import numpy
 import pytest
-from conftest import ROOT
+from conftest import LONG, ROOT
 from run_systems import System
 from test_accel import AWKWARD_KERNEL
 from test_systems import CASES
@@ -130,6 +130,11 @@ def after(tmp_path, field):
             "--side", "y=mirror"]
 
 
+def devices_of(at):
+    """Of all, one in turn and the newest; all when there is time."""
+    return [*(DEVICES if LONG else [DEVICES[at % len(DEVICES)]]), NEWER]
+
+
 AFTER = ["mx_sources", "mx_probes", "mx_frame", "mx_image"]
 
 
@@ -140,7 +145,7 @@ def test_stencils(compiled, tmp_path, stencil, dtype):
     words = ["-n", 70, 40, 30, "-t", 4, "--stencil", stencil, "--dtype", dtype, "--plan", "stream bt=2 slab=9"]
     radius = {"edge19": 1, "box27": 1}.get(stencil) or (int(stencil[4:]) - 1) // 6
     fuses = 4 * radius <= 16 and (2 * radius + 2) * 32 * 16 * (8 if dtype == "f64" else 4) <= 48 << 10
-    for device in [*DEVICES, NEWER]:
+    for device in devices_of(STENCILS.index(stencil)):
         check_code(compiled(device, *words), ["mx_cell", *(["mx_fused"] if fuses else [])], False)
         check_code(compiled(device, *words, *after(tmp_path, "u")), ["mx_cell", *AFTER, "mx_change"], False)
 
@@ -153,7 +158,7 @@ def test_systems(compiled, tmp_path, name):
     cells = ["mx_cell_b", "mx_cell_a"] if name in ("fdtd", "elastic", "pml") else ["mx_cell"]
     follows = [k + tail for k in AFTER for tail in (["_b", "_a"] if name in ("fdtd", "elastic", "pml") else [""])]
     fused = ["mx_fused"] if name in ("diffusion", "gray_scott") else []
-    for device in [*DEVICES, NEWER]:
+    for device in devices_of(sorted(CASES).index(name)):
         check_code(compiled(device, *words), cells + fused, True)
         check_code(compiled(device, *words, *after(tmp_path, field)), [*cells, *follows, "mx_change"], True)
 
@@ -169,7 +174,7 @@ def test_reductions(compiled, tmp_path, name):
         numpy.save(tmp_path / f"{field}.npy", numpy.ones([n + frame for n in (19, 21, 23)], {"uint8_t": "u1", "float": "f4", "double": "f8", "uint16_t": "u2", "int16_t": "i2"}[kind]))
         words += ["--field", f"{field}={tmp_path}/{field}.npy"]
     reductions = re.findall(r"R\((\w+), \w+\)", re.search(r"#define MX_REDUCES\(R\) (.*)", kernel.read_text())[1])
-    for device in [*DEVICES, NEWER]:
+    for device in devices_of(len(name)):
         check_code(compiled(device, *words, "--check", 2), ["mx_cell", *AFTER, "mx_change", *(f"mx_reduce_{r}" for r in reductions)], True)
 
 
@@ -177,7 +182,7 @@ def test_what_is_c_and_not_cuda(compiled, tmp_path):
     """Functions, tables and names of a file of C; roots of floats are computed in double, as in C."""
     (tmp_path / "awkward.c").write_text(AWKWARD_KERNEL)
     words = ["--kernel", tmp_path / "awkward.c", "-n", 40, 20, 10, "-t", 4, "--init", "random", "--plan", "stream bt=2 slab=5"]
-    for device in DEVICES:
+    for device in devices_of(0)[:-1]:
         compiled(device, *words)
     text = compiled(NEWER, *words).read_text()
     assert "sqrt.rn.f64" in text and "sqrt.rn.f32" not in text

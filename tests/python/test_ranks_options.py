@@ -166,8 +166,9 @@ def test_accel(memext, place, whole, plan):  # noqa: F811
     check_bus(result, 3)
 
 
-@pytest.mark.parametrize("accel", ["host", "opencl", "cuda"])
-@pytest.mark.parametrize("name", ["wave", "fdtd", "diffusion"])
+# Every system by host and by one of the others, of which each rank compiles for itself what takes seconds.
+@pytest.mark.parametrize("name, accel", [pytest.param(name, accel, marks=[] if accel in ("host", other) else [pytest.mark.long])
+                                         for name, other in (("wave", "cuda"), ("fdtd", "opencl"), ("diffusion", "cuda")) for accel in ("host", "opencl", "cuda")])  # fmt: skip
 def test_accel_of_systems(request, memext, place, tmp_path, name, accel):  # noqa: F811
     """Both arrays, several fields, C, whose cells know where they are in the whole grid."""
     use(request, memext, accel)
