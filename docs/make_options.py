@@ -15,7 +15,7 @@ COMMANDS = {"run": "computes and reports", "tune": "finds the plan with the leas
             "export": "writes the state of a store to a file", "kernel": "builds, checks or shows a kernel", "view": "draws a store or a file",
             "wavefront": "runs Livermore loop 23"}
 # What Run has a parameter, or a way, of its own for.
-IN_PYTHON = {"size": "shape", "steps": "advance(steps)", "kernel": "the first argument", "param": "params", "edit-param": "run.params[NAME] = VALUE, between steps", "field": "the name of the field",
+IN_PYTHON = {"size": "shape", "steps": "advance(steps)", "kernel": "the first argument", "param": "params", "edit-param": "run.params[NAME] = VALUE, between steps", "edit-input": "run[NAME][...] = VALUES, between steps", "field": "the name of the field",
              "input": "the name of the field", "init": "the name of the field", "same": "resume"}
 
 

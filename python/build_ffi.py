@@ -16,6 +16,7 @@ extern "Python" int mxp_source_identity(void *, const char *, uint64_t *, mx_why
 extern "Python" int mxp_sink_open(void *, const struct mx_grid *, mx_why *);
 extern "Python" int mxp_sink_region(void *, const struct mx_grid_box *, mx_why *);
 extern "Python" int mxp_sink_close(void *, bool, mx_why *);
+extern "Python" int mxp_edit_planes(void *, const struct mx_grid_box *, int32_t, mx_why *);
 extern "Python" void mxp_remark(void *, const char *);
 void free(void *);
 """

@@ -219,6 +219,11 @@ def mxp_sink_close(context, whole, why):
     return _guarded(context, why, lambda owner: owner.close(whole))
 
 
+@ffi.def_extern(error=-errno.EIO)
+def mxp_edit_planes(context, boxes, count, why):
+    return _guarded(context, why, lambda owner: owner.planes(boxes, count))
+
+
 @ffi.def_extern()
 def mxp_remark(context, text):
     ffi.from_handle(context).remarks.append(ffi.string(text).decode(errors="replace"))

@@ -10,6 +10,7 @@ import time
 from typing import Any, Callable
 
 from . import _core
+from .edits import Edits
 from .errors import MemextError
 from .sources import Sink, Source
 
@@ -20,9 +21,9 @@ _PATIENCE_S = 3.0  # after Ctrl-C, with what prepares
 class Job:
     """One mx_run: options, callbacks, and what they need while it lives."""
 
-    def __init__(self, options: list[str], source: Source | None = None, sink: Sink | None = None):
+    def __init__(self, options: list[str], source: Source | None = None, sink: Sink | None = None, edits: Edits | None = None):
         ffi, lib = _core.ffi, _core.lib
-        self.source, self.sink, self.remarks, self.closed, self.left = source, sink, [], False, False
+        self.source, self.sink, self.edits, self.remarks, self.closed, self.left = source, sink, edits, [], False, False
         words = [ffi.new("char[]", os.fsencode(o)) for o in options]
         handle = ffi.new_handle(self)
         given = ffi.new("struct mx_run_options *", {"size": ffi.sizeof("struct mx_run_options"), "remark": lib.mxp_remark, "context": handle})
@@ -40,10 +41,14 @@ class Job:
         why, out = _core.new_why(), ffi.new("mx_run **")
         _core.check(lib.mx_run_open(given, why, out), why)
         self.run = out[0]
+        if edits is not None:
+            made, more = edits.struct()
+            self._alive += more
+            _core.check(lib.mx_run_edit(self.run, made, why), why)
         self.progress = ffi.new("struct mx_run_progress *", {"size": ffi.sizeof("struct mx_run_progress"), "committed_step": -1})
 
     def _raise(self, code: int, why: Any) -> None:
-        for side in (self.source, self.sink):
+        for side in (self.source, self.sink, self.edits):
             if side is not None and side.error is not None:
                 raise side.error
         try:

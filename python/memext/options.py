@@ -8,6 +8,7 @@ OWN = {
     "kernel": "the first argument",
     "param": "params",
     "edit_param": "run.params[NAME] = VALUE, between steps",
+    "edit_input": "run[NAME][...] = VALUES, between steps",
     "field": "the name of the field",
     "input": "the name of the field",
     "init": "the name of the field",

@@ -141,6 +141,23 @@ class Problem:
                                    cache_folder())
         return whole is not None
 
+    def library_name(self, name: str) -> str:
+        """Of a field of the state, NAME.old for the step before."""
+        return name if self.kernel is None or self.kernel.has_field(name) else name[:-4] + ".old"
+
+    def stored(self) -> dict[str, str]:
+        """All fields of the state by name, with what the library calls them: also the step before where it was not given."""
+        names = {n: self.library_name(n) for n in self.state}
+        if self.code is not None and self.code.form == "leapfrog":
+            for n in self.kernel.state:
+                names.setdefault(f"{n}_old" if not self.kernel.has_field(f"{n}_old") else f"{n}.old", f"{n}.old")
+        return names
+
+    def dtype_of(self, name: str) -> np.dtype:
+        """Of a field of the state or a read-only one."""
+        types = {**self.state, **self.fixed}
+        return np.dtype("<" + types[name if name in types else name[:-4]])
+
     def options(self, again: bool = False) -> tuple[list[str], Source | None]:
         """again: of a run that goes on from what it has left itself."""
         words = ["size=" + " ".join(str(n) for n in reversed(self.shape))]
@@ -150,7 +167,7 @@ class Problem:
         types = {**self.state, **self.fixed}
         for name in self.names:
             value = self.fields[name]
-            library_name = name if self.kernel is None or self.kernel.has_field(name) else name[:-4] + ".old"
+            library_name = self.library_name(name)
             if isinstance(value, str):
                 file_words.append(f"init={library_name}={value}" if self.kernel is not None else f"init={value}")
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -19,6 +20,7 @@ from .sources import Source
 from .values import Values
 
 LANES = 8
+_NOISE = 1e-12  # of a mean of planes, as in runtime/run/norms.c
 
 
 class _Planes:
@@ -52,6 +54,16 @@ def add_plane(values: np.ndarray) -> float:
     return float(total)
 
 
+def source_of(run: Any, name: str, value: Any) -> Source:
+    """Planes of a field of a run, with their frame."""
+    source = Source({name: value}, {name: run._problem.dtype_of(name)}, run.framed_shape, run.radius, run.frame)
+    if not isinstance(value, Values) and tuple(value.shape) == run.framed_shape:
+        source.frame = "included"
+    elif name in run._problem.bare or (isinstance(value, Profile) and value.bare):
+        source.bare = {name}
+    return source
+
+
 def reduce_store(run: Any, reduction: Reduction, arrays: Mapping[str, Any], floor: float = 0.0) -> Reduced:
     """One value for each plane, or one for all."""
     code, h, shape = run.code, run.radius, run.shape
@@ -63,15 +75,9 @@ def reduce_store(run: Any, reduction: Reduction, arrays: Mapping[str, Any], floo
     used = cell.names("at")
     sources = {}
     for name in used:
-        value = arrays[name]
-        source = Source({name: value}, {name: np.dtype("<" + {**run._problem.state, **run._problem.fixed}[name])}, run.framed_shape, h, run.frame)
-        if not isinstance(value, Values) and tuple(value.shape) == run.framed_shape:
-            source.frame = "included"
-        elif name in run._problem.bare or (isinstance(value, Profile) and value.bare):
-            if cell.reach({name}) > 0:
-                raise KernelError(f"{reduction.name} reads neighbours of {name}, whose array has no frame: give it one of {h} cells")
-            source.bare = {name}
-        sources[name] = source
+        sources[name] = source_of(run, name, arrays[name])
+        if sources[name].bare and cell.reach({name}) > 0:
+            raise KernelError(f"{reduction.name} reads neighbours of {name}, whose array has no frame: give it one of {h} cells")
     nz, ny, nx = shape
     y, x = np.arange(ny)[:, None], np.arange(nx)[None, :]
     results = np.empty(nz)
@@ -107,3 +113,16 @@ def reduce_store(run: Any, reduction: Reduction, arrays: Mapping[str, Any], floo
             total = results.max() if reduction.op == "max" else results.min()
         return Reduced([total], reduction.op, floor)
     return Reduced(results, reduction.op, floor)
+
+
+def warn_of_noise(run: Any, reduction: Reduction, result: Reduced) -> None:
+    """A spread of what dies away stays as it is: once, in words."""
+    if reduction.per is None or result.floor > 0:
+        return
+    mean, before = result.mean_size, run._means.get(reduction, 0.0)
+    run._means[reduction] = max(before, mean)
+    if mean < _NOISE * before:
+        run._means[reduction] = float("-inf")
+        warnings.warn(f"step {run.step}: the mean of {reduction.name} has fallen from {before:.3g} to {mean:.3g}, so its spread is that of rounding "
+                      f"errors, or of what dies away: give a floor, such as run.reduce({reduction.name}, floor={before * 1e-9:.1g})",
+                      RuntimeWarning, stacklevel=3)

@@ -17,6 +17,7 @@ import numpy as np
 
 from . import _core
 from .arrays import Array, ObjectArray, Store
+from .edits import Edits, StateArray
 from .errors import KernelError, MemextError
 from .identity import files_of
 from .job import Job
@@ -28,13 +29,12 @@ from .places import OwnPlace
 from .problem import Problem
 from .profiles import Profile
 from .progress import Progress
-from .reducing import reduce_store
+from .reducing import reduce_store, warn_of_noise
 from .report import Plan, Report
 from .sources import FRAMES, Sink
 from .words import absolute, size_of, words_of
 
 ANONYMOUS = ("dram", "swap")
-_NOISE = 1e-12  # of a mean of planes, as in runtime/run/norms.c
 
 
 class Run:
@@ -88,6 +88,9 @@ class Run:
         self._process = os.getpid()
         self._mark: tuple[int, int] | None = None  # of the state that this run left, or found
         self._met = False  # a criterion has ended the run in the store
+        self._edits = Edits(self)
+        self._edits_made = 0  # of the state that is in the store
+        self._replayed: int | None = None  # the step at which a former process of the program has changed the state
         self._left = False  # it has left a state itself: what it began with is needed no more
         self._directory = os.getcwd()  # which all that has no absolute path is in, whatever the program does later
         self._device = device and os.path.join(self._directory, os.fsdecode(device))
@@ -103,8 +106,9 @@ class Run:
         self.backend = self._problem.extra.get("backend")
         self.params = Parameters(kernel.params if isinstance(kernel, Kernel) else {}, {n: v for r in self.reductions for n, v in r.params.items()},
                                  self._problem.params, self._edits_are)
-        if "edit_param" in fields_and_options:
-            raise MemextError("edit_param: a run has params; set run.params[NAME] = VALUE between steps", errno.EINVAL)
+        for option, way in (("edit_param", "run.params[NAME] = VALUE"), ("edit_input", "run[NAME][...] = VALUES")):
+            if option in fields_and_options:
+                raise MemextError(f"{option}: between steps, a program says {way}", errno.EINVAL)
         if self.backend in ANONYMOUS and device is not None:
             raise MemextError(f"the Buffers of backend {self.backend} lie in memory: leave device out", errno.EINVAL)
 
@@ -118,7 +122,25 @@ class Run:
             return "begin"
         if self.backend in ANONYMOUS:
             raise MemextError(f"backend {self.backend} keeps nothing between steps: take another backend to change parameters", errno.ENOTSUP)
-        return "past" if self._at < self.step else "now"
+        if self._at == self.step == self._replayed:
+            warnings.warn(f"{self._place()} holds step {self.step} as it was changed there before: this change is taken for that one, and ignored; to change "
+                          "that step once more, begin another run with memext.open(device)[NAME]", RuntimeWarning, stacklevel=5)
+        return "past" if self._at < self.step or self.step == self._replayed else "now"
+
+    def _edit(self, ask: Callable[[], None]) -> None:
+        when = self._edits_are()
+        if when == "begin":
+            raise MemextError("nothing was computed yet: make the run with other values, or call advance(0) first", errno.EINVAL)
+        if when == "now":
+            ask()
+
+    def apply(self, function: Callable, frame: bool = False) -> None:
+        """Changes the state at the present step, plane by plane: function(u, v, k, dt, z) is called for every plane of the interior when the run goes on.
+
+        Its arguments name what it gets: fields of the state (NAME_old for the step before of leapfrog kernels) and read-only fields as arrays (ny, nx),
+        parameters, x, y, z (cells of the interior, from 0) and t. It changes the fields' arrays, or returns new ones in the order of its arguments.
+        frame: planes of the frame too, and all with their frame. It may be called more than once for a plane, so it depends on its arguments alone."""
+        self._edit(lambda: self._edits.apply(function, frame))
 
     @property
     def framed_shape(self) -> tuple[int, int, int]:
@@ -172,7 +194,7 @@ class Run:
         return store
 
     def __getitem__(self, name: str) -> Array:
-        """A field of the state as it is now, frame included."""
+        """A field of the state as it is now, frame included. Between steps, run["u"][z0:z1] = a changes it: see steps."""
         field = self._problem.fields.get(name)
         if isinstance(field, Profile):
             field = field.given
@@ -184,10 +206,12 @@ class Run:
             if isinstance(field, Array) and name in self._problem.fixed:
                 return field
             raise KeyError(f"{name} is no array that backend {self.backend} keeps: {', '.join(self._memory or ())}")
-        store = self.store
+        store, stored = self.store, self._problem.stored()
         if name in self._problem.fixed and name not in store and isinstance(field, Array):
             return field  # read where it lies
-        return store[name]
+        if name not in stored:
+            return store[name]
+        return StateArray(store[stored[name]], self._edits, name, lambda other: store[stored[other]])
 
     # ---- going on
 
@@ -224,6 +248,8 @@ class Run:
         else:
             self._compare()
             self.params.found((info["problem"].get("kernel") or {}).get("params", {}))
+            self._replayed = info["step"] if info["edited_step"] == info["step"] else None
+        self._edits_made = info["edits"]
         self._mark, self.step = _core.mark(info), info["step"]
         self._met = info.get("met") is not None and "until" in self._problem.extra
         return True
@@ -258,7 +284,8 @@ class Run:
             raise MemextError("the run has ended: make a new one", errno.EINVAL)
         resumed = self._going_on()
         self._worked |= resumed
-        if self.step >= target and resumed:
+        edits = list(self._edits.asked)
+        if self.step >= target and resumed and not (edits and self.step == target):
             if self.step > target:
                 warnings.warn(f"{self._place()} holds step {self.step}, and step {target} was asked for: a run cannot go back, so its state stays that of "
                               f"step {self.step}", RuntimeWarning, stacklevel=4)
@@ -271,7 +298,7 @@ class Run:
         first, ours = self.step, self._mark[1] if resumed and self._mark else None
         if source is not None:
             source.limit(size_of(extra["dram"]) if extra.get("dram") else _core.dram_bytes())
-        job = Job([*words, f"steps={target}", *words_of(extra)], source, sink)
+        job = Job([*words, f"steps={target}", *words_of(extra)], source, sink, self._edits if edits else None)
 
         def on_progress(p: Any) -> None:
             phase = _core.ffi.string(p.phase).decode()
@@ -296,11 +323,12 @@ class Run:
                     if self._worked and self.reports[-1].get("met"):
                         self.step = self.reports[-1]["met"]["step"]
             finally:
-                if job.progress.committed_step > first:
-                    self.params.committed(extra.get("edit_param") or {})
                 self.step = max(self.step, job.progress.committed_step)
                 self._at = self.step
                 left = self._look() if sink is None and job.progress.committed_step >= 0 else None  # nobody else can change it yet
+                if job.progress.committed_step > first or (left is not None and left["edits"] > self._edits_made):
+                    self.params.committed(extra.get("edit_param") or {})
+                    self._edits.done(edits)
                 job.close()
                 if left is not None and ours in (None, _core.mark(left)[1]):
                     self._left = True
@@ -317,8 +345,9 @@ class Run:
 
     def steps(self, steps: int, check: int | None = None, progress: Any = False) -> Iterator[int]:
         """Computes up to step `steps` and yields the step after every `check` of them, and at the end; the state is committed then: run["u"],
-        reduce() and break are those of this step, and params[NAME] = VALUE holds from this step on. A run that goes on begins with the step that is
-        committed, if that is a check, and yields it once more: what the program does there is not in the store yet.
+        reduce() and break are those of this step. What the program changes there, run["u"][...] = a, apply() and params[NAME] = VALUE, holds from this
+        step on, and is committed when the loop goes on. A run that goes on begins with the step that is committed, if that is a check, and yields it once
+        more, unless its changes are committed.
 
         progress: True draws a bar; a function is called as function(step, steps, phase)."""
         try:
@@ -333,10 +362,11 @@ class Run:
         self._worked |= self._going_on()
         bar = Progress(progress, self.step, steps)
         try:
-            if self._at < self.step < steps and (self.step % check == 0 or self._met):
+            if self._at < self.step < steps and self.step != self._replayed and (self.step % check == 0 or self._met):
                 self._at = self.step
                 yield self.step
                 if self._met:
+                    self._settle(bar.at)
                     return
             while self.step < steps or not self.reports:
                 target = min(steps, (self.step // check + 1) * check)
@@ -346,8 +376,17 @@ class Run:
                 yield self.step
                 if self.step >= steps or (self.reports and self.reports[-1].get("met")):
                     break
+            if self.step >= steps or (self.reports and self.reports[-1].get("met")):
+                self._settle(bar.at)
         finally:
             bar.close()
+
+    def _settle(self, watch: Callable[[float, str], None]) -> None:
+        """What was changed at the last step is committed."""
+        if self._edits:
+            reports = len(self.reports)
+            self._run_to(self.step, watch)
+            del self.reports[reports:]
 
     def plan(self, steps: int, **options: Any) -> Plan:
         """How `steps` steps would be computed: algorithm, blocks, bytes, seconds. Touches nothing."""
@@ -379,20 +418,8 @@ class Run:
         if not (isinstance(floor, (int, float, np.number)) and 0 <= floor < float("inf")):
             raise MemextError(f"floor={floor!r}: a number of 0 or more is needed", errno.EINVAL)
         result = reduce_store(self, reduction, arrays, float(floor))
-        self._warn_of_noise(reduction, result)
+        warn_of_noise(self, reduction, result)
         return result
-
-    def _warn_of_noise(self, reduction: Reduction, result: Reduced) -> None:
-        """A spread of what dies away stays as it is: once, in words."""
-        if reduction.per is None or result.floor > 0:
-            return
-        mean, before = result.mean_size, self._means.get(reduction, 0.0)
-        self._means[reduction] = max(before, mean)
-        if mean < _NOISE * before:
-            self._means[reduction] = float("-inf")
-            warnings.warn(f"step {self.step}: the mean of {reduction.name} has fallen from {before:.3g} to {mean:.3g}, so its spread is that of rounding "
-                          f"errors, or of what dies away: give a floor, such as run.reduce({reduction.name}, floor={before * 1e-9:.1g})",
-                          RuntimeWarning, stacklevel=3)
 
     @property
     def report(self) -> Report:
@@ -406,6 +433,8 @@ class Run:
     def close(self, keep: bool | None = None) -> None:
         """Ends the run; the store goes unless it is to be kept."""
         keep = self.keep if keep is None else keep
+        if keep and not self._over and os.getpid() == self._process:
+            self._settle(lambda step, phase: None)
         self._over, self.keep = True, keep
         if os.getpid() != self._process:
             return  # a fork of the program: the store is the other's
@@ -427,6 +456,8 @@ class Run:
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is not None:
+            self._edits.asked.clear()
         # Nobody can go on with a place that has no name of the user's; all else stays after an error.
         self.close(keep=self.keep if kind is None else self._device is not None)
         if error is not None and self.keep and self._worked and self.backend not in ANONYMOUS and hasattr(error, "add_note"):

@@ -23,7 +23,7 @@ struct mx_options {
     /* Systems. With a kernel, or where a store holds a system, input, init and output above are NULL and
      * these hold all of them. */
     const char *kernel;
-    struct mx_words params, edit_params, fields, inputs, inits, outputs;
+    struct mx_words params, edit_params, edit_inputs, fields, inputs, inits, outputs;
     bool in_place, field_copy;
     int64_t ranks;                           /* --ranks; 0 = not given */
     const char *rank_weights;                /* --rank-weights; NULL = all alike */

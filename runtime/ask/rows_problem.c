@@ -82,7 +82,8 @@ const struct mx_option mx_rows_problem[] = {
          "kind but `included`, files of --input have nz x ny x nx cells. Files of --field may have the frame "
          "or not.\nThe frame is made in x first, then in y over whole rows, then in z over whole planes. "
          "numpy.pad does the same with its modes edge, symmetric, wrap and constant.\nRepeat the option to "
-         "give each field its own kind. For fields of the state it has effect only at fixed sides. For read-only fields "
+         "give each field its own kind. For fields of the state it has effect only at fixed sides. For "
+         "read-only fields "
          "it has effect at all sides that are not periodic.",
      .on_resume = MX_RESUME_SAME},
     {"side", 0, MX_GROUP_PROBLEM, BOTH, FIRST, 1, true, .take = mx_ask_side,
@@ -135,9 +136,19 @@ const struct mx_option mx_rows_problem[] = {
      .needs = "kernel resume", .on_resume = MX_RESUME_SAME},
     {"edit-param", 0, MX_GROUP_KERNEL, RUN, 0, 1, true, .take = mx_ask_words, FIELD(edit_params),
      .argument = "NAME=VALUE", .summary = "Changes a parameter when the run goes on. Repeat it for others.",
-     .more = "The new value holds from the step of the last commit on, so the run needs more steps than that. If it "
-             "ends before it commits again, the store is unchanged: give the option once more. --param may be the "
+     .more = "The new value holds from the step of the last commit on, so the run needs more steps than "
+             "that. If it "
+             "ends before it commits again, the store is unchanged: give the option once more. --param may "
+             "be the "
              "value at the beginning or the one now. A parameter over time takes another file instead.",
+     .needs = "resume"},
+    {"edit-input", 0, MX_GROUP_PROBLEM, RUN, 0, 1, true, .take = mx_ask_words, FIELD(edit_inputs),
+     .argument = "[FIELD=]GRID.npy", .summary = "Replaces a field of the state when the run goes on.",
+     .more =
+         "The file has the cells of the step of the last commit. With a frame it replaces the frame as well, "
+         "without one the interior alone. What the sides of the run say of the frame holds as before. One "
+         "pass over the state writes the other Buffer, which is committed before the next step. Repeat "
+         "it for other fields.",
      .needs = "resume"},
     {"field", 0, MX_GROUP_KERNEL, BOTH, FIRST, 1, true, .take = mx_ask_words, FIELD(fields),
      .argument = "NAME=FILE", .summary = "File of a field that the kernel only reads. Repeat it for others.",

@@ -72,11 +72,9 @@ static int check_repeated(const struct mx_options *o, mx_why *why) {
     const struct {
         const char *option;
         const struct mx_words *words;
-    } lists[] = {{"input", &o->inputs},
-                 {"init", &o->inits},
-                 {"output", &o->outputs},
-                 {"field", &o->fields},
-                 {"frame", &o->frames}};
+    } lists[] = {{"input", &o->inputs},           {"init", &o->inits},
+                 {"output", &o->outputs},         {"field", &o->fields},
+                 {"edit-input", &o->edit_inputs}, {"frame", &o->frames}};
     const bool one_field = o->kernel == NULL && !o->resume && o->place == NULL;
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         for (int32_t k = 1; k < lists[i].words->n; k++)

@@ -89,9 +89,10 @@ static int look_at_set(struct export *e, const struct mx_sight *s) {
     if (err == 0) err = add_pieces(e, first->ranks);
     if (err < 0) return err;
     for (int32_t k = 0; k < first->ranks; k++) strcpy(e->piece[k].path, mx_find_rank(s, first, k)->path);
-    const int64_t step = mx_common_step(s, first);
-    if (n->time != step) n->met = (struct mx_met){.step = 0};
-    n->time = step;
+    if (mx_note_moment(n) != mx_common_moment(s, first)) {
+        n->met = (struct mx_met){.step = 0};
+        mx_note_go_back(n);
+    }
     n->pending = mx_set_is_pending(s, first);
     n->problem.nz = first->all_planes;
     n->problem.first_plane = 0;
@@ -204,9 +205,10 @@ static int take_note(struct export *e, int32_t k, const struct mx_note *n) {
     const struct mx_note *first = &e->stored.note;
     struct piece *p = &e->piece[k];
     const int64_t next = k == 0 ? 0 : p[-1].first_plane + p[-1].planes;
-    const bool newest = n->time == first->time;
-    if ((!newest && (n->ranks == 0 || n->before_time != first->time)) || n->run != first->run ||
-        n->cut != first->cut || n->ranks != first->ranks || n->rank != k || n->problem.first_plane != next)
+    const bool newest = mx_note_moment(n) == mx_note_moment(first);
+    if ((!newest && (n->ranks == 0 || mx_note_moment_before(n) != mx_note_moment(first))) ||
+        n->run != first->run || n->cut != first->cut || n->ranks != first->ranks || n->rank != k ||
+        n->problem.first_plane != next)
         return changed(e, p);
     p->first_plane = next;
     p->planes = n->problem.nz;

@@ -70,7 +70,7 @@ static bool has_values(const struct mx_run_field *f) {
 }
 
 static int twice(const struct mx_run_field *f, mx_why *why) {
-    return mx_fail(why, -EINVAL, "field %s is given initial values twice; choose one", f->name);
+    return mx_fail(why, -EINVAL, "field %s is given values twice; choose one", f->name);
 }
 
 static int take_path(struct mx_run_field *f, const char *path, mx_why *why) {
@@ -147,6 +147,10 @@ static int take_all_files(struct mx_run_fields *fields, const struct mx_options 
     int err = take_files(fields, &o->inputs, "input", 0, why);
     if (err == 0) err = take_files(fields, &o->fields, "field", 1, why);
     return err < 0 ? err : mx_fields_take_frames(fields, s, &o->frames, why);
+}
+
+int mx_fields_take_edits(struct mx_run_fields *fields, const struct mx_words *words, mx_why *why) {
+    return take_files(fields, words, "edit-input", 0, why);
 }
 
 int mx_field_take_path(struct mx_run_field *f, const char *path, const char *raw, mx_why *why) {

@@ -14,6 +14,8 @@ int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *option
 /* As mx_fields_take, but of what is given alone: fields may be left without values. */
 int mx_fields_take_some(struct mx_run_fields *fields, const struct mx_options *options, bool program,
                         const struct mx_system *system, mx_why *why);
+/* Takes the files of --edit-input. -EINVAL: no field of the state, or one twice. */
+int mx_fields_take_edits(struct mx_run_fields *fields, const struct mx_words *words, mx_why *why);
 /* Names the file of a field, and what follows its name where it has raw cells ("": it has not). */
 int mx_field_take_path(struct mx_run_field *field, const char *path, const char *raw, mx_why *why);
 /* Takes --output: the file of each field, NULL = none. */

@@ -149,6 +149,25 @@ static int open_field(struct mx_run_field *f, struct mx_problem *p, bool former,
     return err < 0 ? err : mx_field_take_identity(f, former, why);
 }
 
+int mx_field_open_edit(struct mx_run_field *f, const struct mx_problem *p, mx_why *why) {
+    struct mx_problem problem = *p;
+    const int64_t *shape = f->npy.shape, h2 = 2 * (int64_t)p->h;
+    int err = open_file(f, &problem, why);
+    if (err < 0) return f->npy.fd = -1, err;
+    if (f->npy.dtype != f->dtype)
+        return mx_fail(why, -EINVAL,
+                       "%.200s has cells of type %s; field %s of the state is %s: convert the file", f->path,
+                       mx_dtype_name(f->npy.dtype), f->name, mx_dtype_name(f->dtype));
+    f->frame = shape[2] == p->nx + h2 && shape[1] == p->ny + h2 && shape[0] == p->nz + h2;
+    if (f->frame || (shape[2] == p->nx && shape[1] == p->ny && shape[0] == p->nz)) return 0;
+    return mx_fail(why, -EINVAL,
+                   "%.200s has the shape (%lld, %lld, %lld); field %s needs (%lld, %lld, %lld), or with the "
+                   "frame (%lld, %lld, %lld)",
+                   f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], f->name,
+                   (long long)p->nz, (long long)p->ny, (long long)p->nx, (long long)(p->nz + h2),
+                   (long long)(p->ny + h2), (long long)(p->nx + h2));
+}
+
 int mx_field_look(struct mx_run_field *f, struct mx_problem *p, mx_why *why) {
     int err = open_field(f, p, false, why);
     if (err == 0) err = mx_field_take_cells(f, why);

@@ -72,6 +72,9 @@ struct mx_run_fields {
 /* The names of a system's fields, nothing known of their values. */
 void mx_fields_of(const struct mx_system *system, struct mx_run_fields *out);
 /* Opens a field's file, takes its identity, and closes it. Extents as for mx_fields_open. */
+/* Opens a file that takes the place of a field of the state; with the frame or without it. -EINVAL: another
+ * type, or other extents. */
+int mx_field_open_edit(struct mx_run_field *field, const struct mx_problem *problem, mx_why *why);
 int mx_field_look(struct mx_run_field *field, struct mx_problem *problem, mx_why *why);
 /* Opens the files; extents of the problem that are 0 follow from them. Identities are taken, or, with
  * `former`, compared with what they were. */

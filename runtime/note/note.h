@@ -21,12 +21,14 @@
 #include <string.h>
 
 /* 5: fields of C may be files that are read in place. 6: `pending`, and the store of one rank of several. 7:
- * sides of one field, or other than fixed, mirror and periodic. A note has the least that says all of it. */
+ * sides of one field, or other than fixed, mirror and periodic. 8: edits of the state. A note has the least
+ * that says all of it. */
 enum {
     MX_NOTE_OLDEST = 4,
     MX_NOTE_IN_PLACE = 5,
     MX_NOTE_RANKS = 6,
-    MX_NOTE_VERSION = 7,
+    MX_NOTE_SIDES = 7,
+    MX_NOTE_VERSION = 8,
     MX_NOTE_MOST_BUFFERS = 3
 };
 
@@ -53,11 +55,12 @@ struct mx_note_series {
 
 /* A parameter that was changed between steps: cells that are computed from step `since` on have `value`,
  * those since the change before it `before`, the first ones `began`. sum: of its values over the steps before
- * `since`, added up; NAN = more than a number can hold. taken: this run has changed it. */
+ * `since`, added up; NAN = more than a number can hold. kept: the number of the edit of the state that was
+ * committed at step `since` together with the change; 0 = none. taken: this run has changed it. */
 struct mx_note_edit {
     char name[MX_FIELD_NAME];
     double began, before, value, sum;
-    int64_t since;
+    int64_t since, kept;
     bool taken;
 };
 
@@ -67,14 +70,17 @@ struct mx_note {
     int32_t rank, ranks; /* 0, 0 = by itself */
     uint64_t run;        /* a number of this run alone, of all its ranks; 0 = none (older memext) */
     int32_t cut;         /* which set of its stores this is one of (recut.h) */
-    /* Of a rank, the step of the state that all ranks had committed before this one. before_buffer: the
-     * Buffer that holds that state. It is kept because other ranks may not have made the newest commit. */
-    int64_t before_time;
+    /* Of a rank, the step and the edits of the state that all ranks had committed before this one.
+     * before_buffer: the Buffer that holds that state. It is kept because other ranks may not have made the
+     * newest commit. */
+    int64_t before_time, before_edits, before_edited;
     int32_t before_buffer;
     int64_t fixed_beyond;    /* planes that the fields of C have beyond where a neighbour goes on */
     struct mx_plan plan;     /* of the last run on this store; a resumed run may choose another one */
     struct mx_layout layout; /* of the Buffers, as they lie in this store: fixed once they are made */
     int64_t time;            /* steps that Buffer number `buffer` holds */
+    int64_t edits;           /* how often a program has changed the state between steps, up to there */
+    int64_t edited;          /* the step at which it did so last */
     char time_step[MX_TIME_STEP_TEXT]; /* --time-step as it was given; "" = it was not */
     bool timed;                        /* the seconds of these steps are known, */
     double simulated_s;                /* and so many */
@@ -120,6 +126,33 @@ struct mx_note {
 /* All steps are done, or a criterion has ended the run before. */
 static inline bool mx_note_complete(const struct mx_note *n) {
     return n->time == n->problem.nt || n->met.until[0] != 0;
+}
+
+/* Which of two states of one run is the later one: every commit makes more steps, or one more edit. The
+ * numbers are equal where the states are the same. */
+static inline int64_t mx_note_moment(const struct mx_note *n) { return n->time + n->edits; }
+/* Likewise of the state before it. */
+static inline int64_t mx_note_moment_before(const struct mx_note *n) {
+    return n->before_time + n->before_edits;
+}
+/* The newest state becomes the one before the next. */
+static inline void mx_note_step_on(struct mx_note *n) {
+    n->before_time = n->time;
+    n->before_edits = n->edits;
+    n->before_edited = n->edited;
+    n->before_buffer = n->buffer;
+}
+/* The store of a rank goes back to the state before its newest one. */
+static inline void mx_note_go_back(struct mx_note *n) {
+    n->time = n->before_time;
+    n->edits = n->before_edits;
+    n->edited = n->before_edited;
+    n->buffer = n->before_buffer;
+}
+
+/* Does the state rest on this change of a parameter? Else it is dropped: the program makes it again. */
+static inline bool mx_note_edit_holds(const struct mx_note *n, const struct mx_note_edit *e) {
+    return n->time > e->since || (e->kept > 0 && e->kept <= n->edits);
 }
 
 /* NULL = the parameter was never changed. */

@@ -33,6 +33,7 @@ static json_t *print_edit(const struct mx_note_edit *e) {
     mx_json_put(o, "value", json_real(e->value));
     if (isfinite(e->sum)) mx_json_put(o, "sum", json_real(e->sum));
     mx_json_put_whole(o, "since", e->since);
+    if (e->kept > 0) mx_json_put_whole(o, "kept", e->kept);
     return o;
 }
 
@@ -71,6 +72,7 @@ static void parse_edit(struct mx_note_reader *r, const json_t *o, const char *na
                                .value = mx_note_real(r, json_object_get(o, "value")),
                                .sum = sum == NULL ? NAN : mx_note_real(r, sum),
                                .since = mx_note_whole(r, o, "since", 0, INT64_MAX / 4)};
+    if (json_object_get(o, "kept") != NULL) e->kept = mx_note_whole(r, o, "kept", 1, INT64_MAX / 4);
     snprintf(e->name, sizeof e->name, "%s", name);
 }
 
@@ -78,7 +80,8 @@ void mx_note_settle_edits(struct mx_note *n) {
     for (int32_t i = 0; i < n->n_edits; i++)
         for (int32_t k = 0; k < n->system.n_param; k++)
             if (strcmp(n->system.param_name[k], n->edit[i].name) == 0)
-                n->system.param[k] = n->time > n->edit[i].since ? n->edit[i].value : n->edit[i].before;
+                n->system.param[k] =
+                    mx_note_edit_holds(n, &n->edit[i]) ? n->edit[i].value : n->edit[i].before;
 }
 
 void mx_note_parse_params(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {

@@ -223,6 +223,10 @@ static void parse_ranks(struct mx_note_reader *r, const json_t *o, struct mx_not
     p->all_nz = mx_note_whole(r, o, "planes", p->nz, INT64_C(1) << 40);
     p->first_plane = mx_note_whole(r, o, "first_plane", 0, p->all_nz - p->nz);
     n->before_time = mx_note_whole(r, o, "before_step", 0, n->time);
+    if (n->edits > 0) {
+        n->before_edits = mx_note_whole(r, o, "before_edits", 0, n->edits);
+        n->before_edited = mx_note_whole(r, o, "before_edited", 0, n->before_time);
+    }
     n->before_buffer = (int32_t)mx_note_whole(r, o, "before_buffer", 0, n->n_buffers - 1);
     n->fixed_beyond = mx_note_whole(r, o, "fixed_beyond", 0, p->all_nz);
 }
@@ -382,6 +386,12 @@ static void parse_seconds(struct mx_note_reader *r, const json_t *o, struct mx_n
     if (n->timed) n->simulated_s = mx_note_real(r, json_object_get(o, "simulated_s"));
 }
 
+static void parse_edits(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {
+    if (json_object_get(o, "edits") == NULL) return;
+    n->edits = mx_note_whole(r, o, "edits", 1, INT64_MAX / 4);
+    n->edited = mx_note_whole(r, o, "edited", 0, n->time);
+}
+
 static void parse_rest(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {
     char line[MX_PLAN_LINE_BYTES];
     const json_t *system = json_object_get(o, "system");
@@ -390,6 +400,7 @@ static void parse_rest(struct mx_note_reader *r, const json_t *o, struct mx_note
     parse_layout(r, mx_note_member(r, o, "layout"), &n->problem, &n->fields, &n->layout);
     if (mx_plan_parse(mx_note_word(r, o, "plan", line, sizeof line), NULL, &n->plan) < 0) r->ok = false;
     n->time = mx_note_whole(r, o, "step", 0, n->problem.nt);
+    parse_edits(r, o, n);
     mx_note_settle_edits(n);
     n->n_buffers = (int32_t)mx_note_whole(r, o, "buffers", 1, MX_NOTE_MOST_BUFFERS);
     n->buffer = (int32_t)mx_note_whole(r, o, "buffer", 0, n->n_buffers - 1);

@@ -197,9 +197,19 @@ static json_t *print_ranks(const struct mx_note *n) {
     mx_json_put_whole(o, "first_plane", n->problem.first_plane);
     mx_json_put_whole(o, "planes", n->problem.all_nz);
     mx_json_put_whole(o, "before_step", n->before_time);
+    if (n->edits > 0) mx_json_put_whole(o, "before_edits", n->before_edits);
+    if (n->edits > 0) mx_json_put_whole(o, "before_edited", n->before_edited);
     mx_json_put_whole(o, "before_buffer", n->before_buffer);
     mx_json_put_whole(o, "fixed_beyond", n->fixed_beyond);
     return o;
+}
+
+static void put_moment(json_t *o, const struct mx_note *n) {
+    if (n->time_step[0] != 0) mx_json_put(o, "time_step", json_string(n->time_step));
+    if (n->timed) mx_json_put(o, "simulated_s", json_real(n->simulated_s));
+    if (n->edits == 0) return;
+    mx_json_put_whole(o, "edits", n->edits);
+    mx_json_put_whole(o, "edited", n->edited);
 }
 
 /* Sides that note 6 has no words for. */
@@ -215,7 +225,8 @@ static json_t *print_all(const struct mx_note *n, int32_t kept) {
     json_t *o = json_object();
     mx_json_put(o, "kind", json_string(MX_NOTE_KIND));
     mx_json_put_whole(o, "note",
-                      new_sides(&n->sides)         ? MX_NOTE_VERSION
+                      n->edits > 0                 ? MX_NOTE_VERSION
+                      : new_sides(&n->sides)       ? MX_NOTE_SIDES
                       : n->pending || n->ranks > 0 ? MX_NOTE_RANKS
                       : any_in_place(n)            ? MX_NOTE_IN_PLACE
                                                    : MX_NOTE_OLDEST);
@@ -225,8 +236,7 @@ static json_t *print_all(const struct mx_note *n, int32_t kept) {
     mx_json_put(o, "layout", print_layout(&n->layout, mx_fixed_count(&n->problem)));
     mx_json_put_whole(o, "step", n->time);
     mx_json_put_whole(o, "buffer", n->buffer);
-    if (n->time_step[0] != 0) mx_json_put(o, "time_step", json_string(n->time_step));
-    if (n->timed) mx_json_put(o, "simulated_s", json_real(n->simulated_s));
+    put_moment(o, n);
     if (n->ranks > 0) mx_json_put(o, "ranks", print_ranks(n));
     put_identity(o, "run", n->run);
     if (n->cut > 0) mx_json_put_whole(o, "cut", n->cut);

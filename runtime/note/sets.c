@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "note/sets.h"
 
-#include "ask/size.h"
 #include "core/device.h"
 #include "core/place.h"
 #include "files/folder.h"
 #include "link/link.h"
-#include "machine/size.h"
-#include "observe/json.h"
-#include "observe/report.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -47,7 +43,8 @@ int mx_place_of(const char *base, int32_t ranks, int32_t rank, int32_t cut, char
     return n < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-enum { FILE_BYTES = PATH_MAX + sizeof STORE_NAME };
+enum { FILE_BYTES = MX_SET_NAME_BYTES };
+_Static_assert(FILE_BYTES > PATH_MAX + (int)sizeof STORE_NAME, "room for the name of a store");
 
 static void file_in(const char *path, char file[FILE_BYTES]) {
     snprintf(file, FILE_BYTES, "%s/%s", path, STORE_NAME);
@@ -102,6 +99,8 @@ static void see(struct mx_sight *s, const char *path, int32_t folder, bool made)
     e->first_plane = n->problem.first_plane;
     e->all_planes = mx_all_planes(&n->problem);
     e->before_time = n->ranks > 0 ? n->before_time : n->time;
+    e->moment = mx_note_moment(n);
+    e->before_moment = n->ranks > 0 ? mx_note_moment_before(n) : e->moment;
     e->pending = n->pending;
 }
 
@@ -194,18 +193,23 @@ const struct mx_seen *mx_find_rank(const struct mx_sight *s, const struct mx_see
     return NULL;
 }
 
-int64_t mx_common_step(const struct mx_sight *s, const struct mx_seen *first) {
-    int64_t least = first->time;
+int64_t mx_common_moment(const struct mx_sight *s, const struct mx_seen *first) {
+    int64_t least = first->moment;
     for (int32_t k = 0; k < first->ranks; k++) {
         const struct mx_seen *e = mx_find_rank(s, first, k);
         if (e == NULL) return -1;
-        if (e->time < least) least = e->time;
+        if (e->moment < least) least = e->moment;
     }
     for (int32_t k = 0; k < first->ranks; k++) {
         const struct mx_seen *e = mx_find_rank(s, first, k);
-        if (e->time != least && e->before_time != least) return -1;
+        if (e->moment != least && e->before_moment != least) return -1;
     }
     return least;
+}
+
+int64_t mx_common_step(const struct mx_sight *s, const struct mx_seen *first) {
+    const int64_t moment = mx_common_moment(s, first);
+    return moment < 0 ? -1 : first->moment == moment ? first->time : first->before_time;
 }
 
 bool mx_set_is_pending(const struct mx_sight *s, const struct mx_seen *first) {
@@ -220,7 +224,7 @@ bool mx_set_is_pending(const struct mx_sight *s, const struct mx_seen *first) {
 int32_t mx_newest_rank(const struct mx_sight *s, const struct mx_seen *of) {
     int32_t newest = 0;
     for (int32_t k = 1; k < of->ranks; k++)
-        if (mx_find_rank(s, of, k)->time > mx_find_rank(s, of, newest)->time) newest = k;
+        if (mx_find_rank(s, of, k)->moment > mx_find_rank(s, of, newest)->moment) newest = k;
     return newest;
 }
 
@@ -263,19 +267,18 @@ int mx_newest_set(const struct mx_sight *s, const char *base, int32_t ranks, mx_
     return 0;
 }
 
-static bool counts(const struct mx_sight *s, const struct mx_seen *e) {
+bool mx_set_counts(const struct mx_sight *s, const struct mx_seen *e) {
     return mx_is_whole(s, e) && mx_is_newest(s, e);
 }
 
-/* A path that names this set and no other one in `base`, where there are several. */
-static const char *name_of(const struct mx_sight *s, const struct mx_seen *first, const char *base,
-                           char name[FILE_BYTES]) {
+const char *mx_set_name(const struct mx_sight *s, const struct mx_seen *first, const char *base,
+                        char name[MX_SET_NAME_BYTES]) {
     int sets = 0;
-    for (int32_t i = 0; i < s->n; i++) sets += counts(s, &s->seen[i]);
-    snprintf(name, FILE_BYTES, "%s", base);
+    for (int32_t i = 0; i < s->n; i++) sets += mx_set_counts(s, &s->seen[i]);
+    snprintf(name, MX_SET_NAME_BYTES, "%s", base);
     if (sets < 2 || !mx_is_directory(base)) return name;
     if (first->ranks > 1)
-        snprintf(name, FILE_BYTES, "%.4000s/rank-%%r", base);
+        snprintf(name, MX_SET_NAME_BYTES, "%.4000s/rank-%%r", base);
     else if (mx_is_directory(first->path))
         file_in(first->path, name);
     return name;
@@ -283,10 +286,10 @@ static const char *name_of(const struct mx_sight *s, const struct mx_seen *first
 
 int mx_only_set(const struct mx_sight *s, const char *base, mx_why *why, const struct mx_seen **out) {
     const struct mx_seen *found = NULL;
-    char a[FILE_BYTES], b[FILE_BYTES];
+    char a[MX_SET_NAME_BYTES], b[MX_SET_NAME_BYTES];
     for (int32_t i = 0; i < s->n; i++) {
         const struct mx_seen *e = &s->seen[i];
-        if (!counts(s, e)) continue;
+        if (!mx_set_counts(s, e)) continue;
         if (found != NULL && !mx_is_directory(base)) return refuse_several(base, found, e, 0, why);
         if (found != NULL && (found->ranks > 1) == (e->ranks > 1))
             return refuse_several(base, found, e, 0, why);
@@ -294,140 +297,12 @@ int mx_only_set(const struct mx_sight *s, const char *base, mx_why *why, const s
             return mx_fail(
                 why, -EINVAL,
                 "%.200s holds states of two runs, one of %d %s and one of %d: name %.250s or %.250s", base,
-                found->ranks, found->ranks > 1 ? "ranks" : "rank", e->ranks, name_of(s, found, base, a),
-                name_of(s, e, base, b));
+                found->ranks, found->ranks > 1 ? "ranks" : "rank", e->ranks, mx_set_name(s, found, base, a),
+                mx_set_name(s, e, base, b));
         found = e;
     }
     *out = found;
     return 0;
-}
-
-/* ------------------------------------------------------------------ what is told */
-
-bool mx_are_sets(const struct mx_sight *s, const char *base) {
-    return s->n > 1 || (s->n == 1 && strcmp(s->seen[0].path, base) != 0);
-}
-
-/* Is it told as one of the stores of `first`? */
-static bool is_of(const struct mx_seen *e, const struct mx_seen *first) {
-    return e->run == first->run && e->cut == first->cut && e->ranks == first->ranks;
-}
-
-static bool is_left(const struct mx_sight *s, const struct mx_seen *e) {
-    bool left = true;
-    for (int32_t i = 0; i < s->n; i++) left &= !counts(s, &s->seen[i]) || !is_of(e, &s->seen[i]);
-    return left;
-}
-
-/* A store as it is now, with the step that all of its set have. */
-static int look_at(const struct mx_sight *s, const struct mx_seen *first, int32_t rank, mx_why *why) {
-    struct mx_stored *t = s->stored;
-    struct mx_note *n = &t->note;
-    const int64_t step = mx_common_step(s, first);
-    int err = mx_stored_look(mx_find_rank(s, first, rank)->path, why, t);
-    if (err < 0) return err;
-    if (!t->have_note || (n->run != 0 && n->run != first->run) || n->cut != first->cut)
-        return mx_fail(why, -EBUSY, "%.300s was changed by another memext a moment ago: start again",
-                       t->facts.place);
-    if (n->time != step) n->met = (struct mx_met){.step = 0}, n->checksum[0] = 0, n->timed = false;
-    n->time = step;
-    n->pending = mx_set_is_pending(s, first);
-    return 0;
-}
-
-static int print_ranks(const struct mx_sight *s, const struct mx_seen *first, mx_why *why, FILE *to) {
-    int err = 0;
-    for (int32_t k = 0; k < first->ranks && err == 0; k++) {
-        const struct mx_seen *e = mx_find_rank(s, first, k);
-        if ((err = look_at(s, first, k, why)) < 0) break;
-        const struct mx_stored *t = s->stored;
-        fprintf(to, "rank %-5d planes %lld to %lld, step %lld", k, (long long)e->first_plane,
-                (long long)(e->first_plane + t->note.problem.nz - 1), (long long)e->time);
-        if (e->before_time < e->time && first->ranks > 1) fprintf(to, " and %lld", (long long)e->before_time);
-        fprintf(to, ", %s, %s\n", mx_size(t->facts.file_bytes).text, t->facts.place);
-    }
-    return err;
-}
-
-/* One set; its note is the newest, which has what the run was asked for last, of the whole grid. */
-static int print_set(const struct mx_sight *s, const struct mx_seen *first, const char *base,
-                     uint64_t dram_bytes, mx_why *why, FILE *to) {
-    struct mx_stored *t = s->stored;
-    char name[FILE_BYTES];
-    const struct mx_seen *newest = mx_find_rank(s, first, mx_newest_rank(s, first));
-    int err = look_at(s, first, newest->rank, why);
-    if (err < 0) return err;
-    if (newest->time != t->note.time) t->note.buffer = t->note.before_buffer;
-    const bool busy = t->facts.in_use || t->note.different;
-    struct mx_note *note =
-        busy ? NULL : malloc(sizeof *note); /* the stores of the ranks are looked at next */
-    fprintf(to, "set        %s, %d %s, cut %d, %s\n", base, first->ranks, first->ranks > 1 ? "ranks" : "rank",
-            first->cut, mx_stored_state(t));
-    t->note.problem.nz = first->all_planes;
-    t->note.problem.first_plane = 0;
-    mx_note_show(&t->note, to);
-    if (note != NULL) *note = t->note;
-    if (note != NULL && note->problem.system != NULL) note->problem.system = &note->system;
-    err = print_ranks(s, first, why, to);
-    if (err == 0 && note != NULL)
-        mx_note_show_ways(note, first->ranks, base, name_of(s, first, base, name), dram_bytes, to);
-    free(note);
-    return err;
-}
-
-int mx_sets_print(const struct mx_sight *s, const char *base, uint64_t dram_bytes, mx_why *why, FILE *to) {
-    int err = 0;
-    for (int32_t i = 0; i < s->n && err == 0; i++)
-        if (counts(s, &s->seen[i])) err = print_set(s, &s->seen[i], base, dram_bytes, why, to);
-    for (int32_t i = 0; i < s->n && err == 0; i++) {
-        const struct mx_seen *e = &s->seen[i];
-        if (!is_left(s, e)) continue;
-        if (e->run == 0)
-            fprintf(to, "left       %s, %s\n", e->path, e->foreign ? "no store" : "empty");
-        else
-            fprintf(to, "left       %s, of rank %d of %d, cut %d, step %lld: no whole set\n", e->path,
-                    e->rank, e->ranks, e->cut, (long long)e->time);
-    }
-    return err;
-}
-
-static int json_set(const struct mx_sight *s, const struct mx_seen *first, mx_why *why, json_t **out) {
-    struct mx_stored *t = s->stored;
-    json_t *o = json_object(), *stores = json_array();
-    int err = look_at(s, first, mx_newest_rank(s, first), why);
-    mx_json_put(o, "ranks", json_integer(first->ranks));
-    mx_json_put(o, "cut", json_integer(first->cut));
-    mx_json_put(o, "planes", json_integer(first->all_planes));
-    mx_json_put(o, "step", json_integer(mx_common_step(s, first)));
-    if (err == 0) {
-        mx_json_put(o, "state", json_string(mx_stored_state(t)));
-        mx_json_put(o, "steps", json_integer(t->note.problem.nt));
-        mx_json_put(o, "complete", json_boolean(mx_note_complete(&t->note)));
-    }
-    for (int32_t k = 0; k < first->ranks && err == 0; k++) {
-        const struct mx_seen *e = mx_find_rank(s, first, k);
-        if ((err = look_at(s, first, k, why)) < 0) break;
-        t->note.time = e->time; /* of a store what it says itself */
-        json_array_append_new(stores, mx_stored_json(t));
-    }
-    mx_json_put(o, "stores", stores);
-    if (err < 0) json_decref(o);
-    return err < 0 ? err : (*out = o, 0);
-}
-
-int mx_sets_json(const struct mx_sight *s, const char *base, mx_why *why, json_t **out) {
-    json_t *all = json_object(), *sets = json_array(), *left = json_array(), *one;
-    int err = 0;
-    mx_json_put(all, "place", json_string(base));
-    mx_json_put(all, "sets", sets);
-    mx_json_put(all, "left", left);
-    for (int32_t i = 0; i < s->n && err == 0; i++)
-        if (counts(s, &s->seen[i]) && (err = json_set(s, &s->seen[i], why, &one)) == 0)
-            json_array_append_new(sets, one);
-    for (int32_t i = 0; i < s->n && err == 0; i++)
-        if (is_left(s, &s->seen[i])) json_array_append_new(left, json_string(s->seen[i].path));
-    if (err < 0) json_decref(all);
-    return err < 0 ? err : (*out = all, 0);
 }
 
 /* ------------------------------------------------------------------ the end */

@@ -19,6 +19,7 @@ struct mx_seen {
     bool begun;          /* nothing was committed to it, and no run is at work in it: it is of no use */
     int32_t cut, ranks, rank;
     int64_t time, before_time;
+    int64_t moment, before_moment; /* mx_note_moment of these states */
     int64_t first_plane, all_planes;
     uint64_t generation; /* commits */
     uint32_t finished;
@@ -47,17 +48,27 @@ void mx_forget(struct mx_sight *sight);
 
 /* The store of a rank that belongs to `of`; NULL = it was not seen. */
 const struct mx_seen *mx_find_rank(const struct mx_sight *sight, const struct mx_seen *of, int32_t rank);
-/* first: of rank 0. The step that all stores of its set have in common; -1 = there is none. */
+/* first: of rank 0. The moment (note.h) of the state that all stores of its set have in common; -1 = there is
+ * none. */
+int64_t mx_common_moment(const struct mx_sight *sight, const struct mx_seen *first);
+/* Its step. */
 int64_t mx_common_step(const struct mx_sight *sight, const struct mx_seen *first);
 /* first: of rank 0. Do the stores have step 0 in common, which no Buffer holds? */
 bool mx_set_is_pending(const struct mx_sight *sight, const struct mx_seen *first);
-/* first: a store of rank 0 whose set is complete. Returns the lowest rank whose store has the largest step.
+/* first: a store of rank 0 whose set is complete. Returns the lowest rank whose store has the latest state.
  * The note of that store has the newest options of the run. */
 int32_t mx_newest_rank(const struct mx_sight *sight, const struct mx_seen *first);
 /* Is it of rank 0, and are all others of its set there? */
 bool mx_is_whole(const struct mx_sight *sight, const struct mx_seen *seen);
 /* Is no later cut of the same run whole? */
 bool mx_is_newest(const struct mx_sight *sight, const struct mx_seen *seen);
+
+/* Is it of rank 0 of a set that is whole and the newest? */
+bool mx_set_counts(const struct mx_sight *sight, const struct mx_seen *seen);
+/* A path that names this set and no other one in `base`, where there are several. */
+enum { MX_SET_NAME_BYTES = PATH_MAX + 32 };
+const char *mx_set_name(const struct mx_sight *sight, const struct mx_seen *first, const char *base,
+                        char name[MX_SET_NAME_BYTES]);
 
 /* Finds the newest whole set in `base`. If there are sets of several runs, it takes the one with `ranks`
  * ranks; with ranks = 0, the one whose store is the file in `base` itself. *out NULL = there is none. -EINVAL
@@ -69,12 +80,16 @@ int mx_newest_set(const struct mx_sight *sight, const char *base, int32_t ranks,
  * there are those of two runs. */
 int mx_only_set(const struct mx_sight *sight, const char *base, mx_why *why, const struct mx_seen **out);
 
+/* ---- sets_told.c */
+
 /* All that was seen in `base`, for people and programs: sets, and stores that are part of none that counts.
  * False: there is no more than one store in `base` itself, or nothing. */
 bool mx_are_sets(const struct mx_sight *sight, const char *base);
 /* dram_bytes: as of mx_stored_print. */
 int mx_sets_print(const struct mx_sight *sight, const char *base, uint64_t dram_bytes, mx_why *why, FILE *to);
 int mx_sets_json(const struct mx_sight *sight, const char *base, mx_why *why, json_t **out);
+
+/* ---- the end */
 
 /* Directories of stores (rank-N, cut-N) that a run has made in `base`, and that are empty and not in use. */
 void mx_leave_folders(const char *base);

@@ -146,6 +146,8 @@ static void put_note(json_t *o, const struct mx_note *n) {
     mx_json_put(o, "plan", mx_json_plan(&n->plan));
     mx_json_put(o, "plan_line", json_string(mx_plan_print(&n->plan, line, sizeof line)));
     mx_json_put(o, "step", json_integer(n->time));
+    mx_json_put(o, "edits", json_integer(n->edits));
+    mx_json_put(o, "edited_step", n->edits > 0 ? json_integer(n->edited) : json_null());
     mx_json_put(o, "sides", json_string(mx_sides_text(&n->sides, &n->problem, sides)));
     mx_json_put(o, "simulated_s", n->timed ? mx_json_number(n->simulated_s) : json_null());
     mx_json_put(o, "complete", json_boolean(mx_note_complete(n)));
@@ -330,6 +332,9 @@ void mx_note_show(const struct mx_note *n, FILE *to) {
         fprintf(to, "step       %lld of %lld (%s)%s, in Buffer \"%s\" of %s\n", (long long)n->time,
                 (long long)p->nt, mx_note_complete(n) ? "complete" : "incomplete", at,
                 mx_note_buffers[n->buffer], size.text);
+    if (n->edits > 0)
+        fprintf(to, "edited     %lld time%s, the last time at step %lld\n", (long long)n->edits,
+                n->edits == 1 ? "" : "s", (long long)n->edited);
     fprintf(to, "when       begun %s, committed %s, on %s with %s\n", when(n->started_s, begun, sizeof begun),
             when(n->committed_s, committed, sizeof committed), n->host, n->backend);
     if (n->snapshots.every > 0)

@@ -51,6 +51,8 @@ void mx_run_release(struct mx_run *r) {
     mx_parts_close(r);
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_device_close(r->file[i]);
     mx_fields_close(&r->fields);
+    if (r->edit.files != NULL) mx_fields_close(r->edit.files);
+    free(r->edit.files);
     mx_kernel_close(r->system);
     mx_device_close(r->device);
     mx_run_close_former(r);

@@ -241,6 +241,22 @@ int mx_run_compare(mx_run *r, mx_why *why) {
     return mx_run_poll(r, why, NULL);
 }
 
+int mx_run_edit(mx_run *r, const struct mx_edit *edit, mx_why *why) {
+    struct mx_edit given = {.size = 0};
+    int err = mx_run_take_struct(&given, sizeof given, edit, "mx_edit", why);
+    if (err == 0 && !r->o.resume)
+        err = mx_fail(why, -EINVAL, "a run that begins has no state to change: give the option resume");
+    if (err == 0 && given.planes == NULL) err = mx_fail(why, -EINVAL, "mx_edit needs a function `planes`");
+    if (err < 0) return err;
+    pthread_mutex_lock(&r->lock);
+    if (r->state != MX_RUN_OPEN)
+        err = mx_fail(why, -EALREADY, "this run was prepared already: change its state before that");
+    else
+        r->edit.program = given;
+    pthread_mutex_unlock(&r->lock);
+    return err;
+}
+
 int mx_run_start(mx_run *r, mx_why *why) { return start(r, run, why); }
 
 /* ------------------------------------------------------------------ the end */

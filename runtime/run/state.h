@@ -49,6 +49,13 @@ struct mx_run_outputs {
 /* What one hash of --integrity is of in Buffers of C, whose transfers are widened to whole units. */
 enum { MX_FIXED_UNIT_BYTES = 4096 };
 
+/* What is done to the state before the run goes on. */
+struct mx_run_edit {
+    struct mx_edit program;      /* planes NULL = nothing */
+    struct mx_run_fields *files; /* of --edit-input: fields with an open file; NULL = none */
+    bool done;
+};
+
 enum mx_run_state { MX_RUN_OPEN, MX_RUN_READY, MX_RUN_AT_WORK, MX_RUN_ENDED };
 
 struct mx_run {
@@ -87,6 +94,7 @@ struct mx_run {
     struct mx_sink row_sink;
     bool source_open, sink_open;
     struct mx_fill fill;
+    struct mx_run_edit edit;
     /* With a system: its kernel, its fields, and where each of them goes. */
     struct mx_system *system;
     struct mx_run_fields fields;
@@ -160,6 +168,19 @@ static inline int mx_run_stopped(const struct mx_run *r) { return r->stop ? -EIN
 
 /* The store is there already, with the state in it. */
 static inline bool mx_run_has_store(const struct mx_run *r) { return r->resumed && !r->recut.asked; }
+/* The state is changed before the run goes on. */
+static inline bool mx_run_edits(const struct mx_run *r) {
+    return r->edit.program.planes != NULL || r->o.edit_inputs.n > 0;
+}
+/* And its frame with it. */
+static inline bool mx_run_edits_frame(const struct mx_run *r) {
+    bool frame = r->edit.program.planes != NULL && r->edit.program.frame;
+    for (int32_t i = 0; r->edit.files != NULL && i < r->edit.files->n; i++)
+        frame |= r->edit.files->field[i].npy.fd >= 0 && r->edit.files->field[i].frame;
+    return frame;
+}
+/* Something is still written to its Buffers. */
+static inline bool mx_run_writes(const struct mx_run *r) { return r->rest.nt > 0 || mx_run_edits(r); }
 /* How many parts are handed states. */
 static inline int32_t mx_run_takings(const struct mx_run *r) {
     int32_t n = 0;

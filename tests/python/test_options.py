@@ -197,7 +197,7 @@ def test_contradictions_are_refused(memext, table):
 
 
 def test_needs_are_refused(memext, table):
-    value = {"param": ["a=1"], "edit-param": ["a=1"], "field": ["k=x.npy"], "probes": ["x"], "probes-out": ["x.npy"], "snapshot-fields": ["u"], "device-memory": ["1MiB"], **MACHINE}
+    value = {"param": ["a=1"], "edit-param": ["a=1"], "edit-input": ["x.npy"], "field": ["k=x.npy"], "probes": ["x"], "probes-out": ["x.npy"], "snapshot-fields": ["u"], "device-memory": ["1MiB"], **MACHINE}
     for name, row in table["run"].items():
         if row["needs"]:
             done = memext("run", *SMALL, f"--{name}", *value.get(name, []))

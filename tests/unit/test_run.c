@@ -253,3 +253,31 @@ Test(run, facts_of_other_versions) {
     cr_expect(none.limit_bytes == 1 << 20 && none.size == 0);
     mx_budget_free(budget);
 }
+
+static int change_nothing(void *context, const struct mx_grid_box *box, int32_t n, mx_why *why) {
+    (void)context, (void)box, (void)n, (void)why;
+    return 0;
+}
+
+/* A run that begins has no state; one that is prepared is past it; a struct without a function says nothing.
+ */
+Test(run, edits_that_cannot_be) {
+    struct mx_edit edit = {.size = sizeof edit, .planes = change_nothing}, none = {.size = sizeof none},
+                   bad = {.size = 2};
+    struct ends e = {.fail_at = -1};
+    mx_why why = {""};
+    mx_run *run = open_run(&e, NULL);
+    cr_expect_eq(mx_run_edit(run, &edit, &why), -EINVAL);
+    cr_expect(strstr(why.text, "resume") != NULL, "%s", why.text);
+    cr_expect_eq(mx_run_edit(run, &bad, &why), -EINVAL);
+    mx_run_close(run);
+    const char *const words[] = {"device=/nonexistent-place", "resume", NULL};
+    struct mx_run_options o = {.size = sizeof o, .options = words};
+    cr_assert_eq(mx_run_open(&o, &why, &run), 0, "%s", why.text);
+    cr_expect_eq(mx_run_edit(run, &none, &why), -EINVAL);
+    cr_expect(strstr(why.text, "planes") != NULL, "%s", why.text);
+    cr_expect_eq(mx_run_edit(run, &edit, &why), 0);
+    cr_expect_lt(mx_run_prepare(run, &why), 0);
+    cr_expect_eq(mx_run_edit(run, &edit, &why), -EALREADY);
+    mx_run_close(run);
+}

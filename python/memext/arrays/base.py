@@ -48,7 +48,7 @@ class Array:
         return f"<memext {type(self).__name__} {self.name}: {self.dtype.name} {self.shape}, {_core.size_text(self.nbytes)}>"
 
     def __getitem__(self, key: Any) -> Any:
-        slices, drop, flip = _box(key, self.shape)
+        slices, drop, flip = box_of(key, self.shape)
         found = self.read(*slices)
         if flip:
             found = found[tuple(slice(None, None, -1) if i in flip else slice(None) for i in range(3))]
@@ -93,7 +93,7 @@ class Array:
         return ACTIONS["array_html"](self)
 
 
-def _box(key: Any, shape: tuple[int, ...]) -> tuple[list[slice], set[int], set[int]]:
+def box_of(key: Any, shape: tuple[int, ...]) -> tuple[list[slice], set[int], set[int]]:
     """Slices with positive steps, the dimensions that go, and those to be turned round."""
     key = key if isinstance(key, tuple) else (key,)
     if any(k is None or isinstance(k, (list, np.ndarray, bool, np.bool_)) for k in key):

@@ -427,18 +427,40 @@ int mx_run_prepare(mx_run *run, mx_why *why);
  * its own. */
 int mx_run_compare(mx_run *run, mx_why *why);
 
+/* What a program does to the state that a run goes on from, with the option `resume`. The run reads all
+ * planes of the state in order of z and calls `planes` for each. It writes what comes back to another Buffer
+ * and commits that before the next step, with the new values of the option edit-param. Killed before the
+ * commit, the store has the state as it was, and after it the changed one. */
+struct mx_edit {
+    uint32_t size; /* sizeof(struct mx_edit) */
+    void *context; /* first argument of the function */
+    /* box[0] to box[n - 1] are the same plane of each field of the state, as mx_sink has them: change
+     * box->data. Calls come one at a time, on a thread of the library. 0, or a negative errno that ends the
+     * run, with a sentence in *why (or none); nothing is changed in the store then. */
+    int (*planes)(void *context, const struct mx_grid_box *box, int32_t n, mx_why *why);
+    /* The planes come with their frame, and the frame may be changed where the sides are fixed. Otherwise
+     * they are those of the interior. */
+    bool frame;
+};
+
+/* Asks for that, before mx_run_prepare or mx_run_start. *edit is copied. Also for a run without steps left:
+ * it changes the state and ends. -EINVAL (without resume, or size), -EALREADY (it was prepared or started).
+ */
+int mx_run_edit(mx_run *run, const struct mx_edit *edit, mx_why *why);
+
 /* Starts the run on threads of its own, which block all signals, and returns. -EALREADY (it was started, or
  * mx_run_prepare failed), -EINVAL (dry-run), -EAGAIN (no thread can be had). */
 int mx_run_start(mx_run *run, mx_why *why);
 
 struct mx_run_progress {
-    uint32_t size;       /* sizeof(struct mx_run_progress), set by the caller; no more is written */
-    uint32_t n_phases;   /* phases begun so far: another number is another phase */
-    char phase[12];      /* "prepare" "initial" "frames" "updates" "checksum" "verify" "output"; "" before */
-    char unit[12];       /* of done and total: "B" or "updates" (of cells); "" where they are 0 */
-    int64_t done, total; /* of this phase; done may pass total where cells are computed twice */
-    double seconds;      /* since the phase began, or that it took */
-    double rate;         /* done in a second */
+    uint32_t size;     /* sizeof(struct mx_run_progress), set by the caller; no more is written */
+    uint32_t n_phases; /* phases begun so far: another number is another phase */
+    char
+        phase[12]; /* "prepare" "initial" "edit" "frames" "updates" "checksum" "verify" "output"; "" before */
+    char unit[12]; /* of done and total: "B" or "updates" (of cells); "" where they are 0 */
+    int64_t done, total;    /* of this phase; done may pass total where cells are computed twice */
+    double seconds;         /* since the phase began, or that it took */
+    double rate;            /* done in a second */
     int64_t committed_step; /* time step that a resumed run would go on from; -1 = none is committed */
     /* The newest check, with the options check or until. check_step: the state after this step was checked;
      * -1 = none yet. max_change: the greatest change of a cell in that step. rms_change: the root mean square

@@ -58,7 +58,7 @@ static int open_extent(struct mx_run *r, const char *name, int64_t size, bool no
     int err = mx_run_has_store(r) ? mx_buffer_open(r->device, name, &r->why, out) : -ENOENT;
     if (err == -ENOENT && !noted)
         return (unused ? mx_buffer_create_unused : mx_buffer_create)(r->device, name, bytes, &r->why, out);
-    if (err == 0 && r->rest.nt > 0) err = mx_buffer_allocate(*out, &r->why);
+    if (err == 0 && mx_run_writes(r)) err = mx_buffer_allocate(*out, &r->why);
     if (err == 0 && mx_buffer_bytes(*out) < bytes)
         err = mx_fail(&r->why, -EIO,
                       "the Buffer \"%s\" of %.300s is shorter than its note says: the store is damaged", name,
@@ -113,7 +113,7 @@ static int take_integrity(struct mx_run *r) {
     const bool stored = unit != 0;
     if (!stored &&
         (!r->o.integrity ||
-         (mx_run_has_store(r) && r->rest.nt == 0))) { /* of a complete result nothing is stored any more */
+         (mx_run_has_store(r) && !mx_run_writes(r)))) { /* of a complete result nothing is stored any more */
         r->report.integrity = false;
         return 0;
     }

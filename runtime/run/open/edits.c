@@ -62,14 +62,15 @@ static int read_word(struct mx_run *r, const char *word, int32_t *param, double 
 }
 
 static int edit(struct mx_run *r, const char *word) {
-    const int64_t now = r->note.time;
+    struct mx_note *n = &r->note;
+    const int64_t now = n->time;
     int32_t param;
     double value;
     int err = read_word(r, word, &param, &value);
     if (err < 0) return err;
     const char *name = r->system->param_name[param];
-    if (mx_note_edit(&r->note, name) == NULL && value == r->system->param[param]) return 0;
-    struct mx_note_edit *e = entry(&r->note, name, r->system->param[param]);
+    if (mx_note_edit(n, name) == NULL && value == r->system->param[param]) return 0;
+    struct mx_note_edit *e = entry(n, name, r->system->param[param]);
     if (e->taken)
         return mx_fail(&r->why, -EINVAL, "--edit-param gives %s twice, the second time as '%.100s'", name,
                        word);
@@ -78,6 +79,7 @@ static int edit(struct mx_run *r, const char *word) {
     e->before = e->value;
     e->since = now;
     e->value = value;
+    e->kept = mx_run_edits(r) ? n->edits + 1 : 0;
     set(r, name, value);
     return 0;
 }
@@ -87,10 +89,10 @@ int mx_run_take_edits(struct mx_run *r) {
     const struct mx_words *words = &r->o.edit_params;
     int err = 0;
     for (int32_t i = 0; i < n->n_edits; i++) {
-        if (n->time <= n->edit[i].since) n->edit[i].value = n->edit[i].before;
+        if (!mx_note_edit_holds(n, &n->edit[i])) n->edit[i].value = n->edit[i].before;
         set(r, n->edit[i].name, n->edit[i].value);
     }
-    if (words->n > 0 && r->o.problem.nt <= n->time)
+    if (words->n > 0 && !mx_run_edits(r) && r->o.problem.nt <= n->time)
         return mx_fail(
             &r->why, -EINVAL,
             "--edit-param %.100s would change no step: the run ends at step %lld, where the state in "
@@ -106,7 +108,7 @@ int mx_run_take_edits(struct mx_run *r) {
 }
 
 int mx_run_check_edits(struct mx_run *r) {
-    if (r->o.edit_params.n > 0 && r->rest.nt == 0)
+    if (r->o.edit_params.n > 0 && r->rest.nt == 0 && !mx_run_edits(r))
         return mx_fail(
             &r->why, -EINVAL,
             "--edit-param %.100s would change no step: the run in %.300s has ended by its criterion at "

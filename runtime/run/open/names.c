@@ -9,11 +9,11 @@
 #include <string.h>
 #include <xxhash.h>
 
-enum { MOST_NAMES = 15 + MX_MAX_SERIES + 3 * MX_WORDS_MOST + 3 * MX_FIELDS_MOST };
+enum { MOST_NAMES = 15 + MX_MAX_SERIES + 4 * MX_WORDS_MOST + 3 * MX_FIELDS_MOST };
 
 struct names {
     size_t n, n_text;
-    char text[3 * MX_WORDS_MOST][PATH_MAX];
+    char text[4 * MX_WORDS_MOST][PATH_MAX];
     struct mx_file_word word[]; /* MOST_NAMES, and those of parts */
 };
 
@@ -63,6 +63,7 @@ int mx_run_check_names(struct mx_run *r) {
     add_name(s, "--topology", o->topology, MX_FILE_READ);
     if (system) add_words(s, "--input", &o->inputs, true, MX_FILE_READ);
     if (system) add_words(s, "--field", &o->fields, true, MX_FILE_READ);
+    add_words(s, "--edit-input", &o->edit_inputs, true, MX_FILE_READ);
     for (int32_t i = 0; i < r->fields.n; i++) /* once they are known: those of a stored run too */
         add_name(s, r->fields.field[i].array == MX_FIELD_OF_C ? "--field" : "--input",
                  r->fields.field[i].path, MX_FILE_READ);

@@ -60,6 +60,9 @@ int mx_run_take_store(struct mx_run *r);    /* what the store says, in r->note a
 int mx_run_read_profiles(struct mx_run *r); /* field_files.c: into DRAM */
 int mx_run_check_edits(struct mx_run *r);   /* are there steps that they change? */
 int mx_run_take_edits(struct mx_run *r);    /* edits.c: parameters that were or are changed between steps */
+/* edit_files.c: opens the files of --edit-input; -ENOTSUP where --verify would not know of changes. */
+int mx_run_take_edit_files(struct mx_run *r);
+int mx_run_check_verify_edits(struct mx_run *r);
 int mx_run_compare_store(struct mx_run *r); /* is the store's problem the one asked for? */
 
 /* ---- plan.c, predict.c */

@@ -234,7 +234,7 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
     const int32_t least = r->tuned.shape.pairs && r->tuned.shape.in_place ? 1 : 2;
     r->n_buffers = mx_run_has_store(r) ? r->note.n_buffers : least;
     /* A run in place that is done has one; more steps of it are taken from there to another. */
-    if (mx_run_has_store(r) && r->rest.nt > 0 && r->n_buffers < least) r->n_buffers = least;
+    if (mx_run_has_store(r) && mx_run_writes(r) && r->n_buffers < least) r->n_buffers = least;
     r->commit_every_s = mx_run_has_store(r) ? r->note.commit_every : 0;
     mx_run_one_says(r);
     if (!possible && !r->backend->anonymous && mx_option_given(&r->o, "commit-every"))

@@ -96,8 +96,9 @@ void mx_run_predict_phases(struct mx_run *r) {
                                         .no_output = u->no_output};
     struct mx_report_phase *init = &p->phase[MX_PHASE_INIT], *stencil = &p->phase[MX_PHASE_STENCIL],
                            *checksum = &p->phase[MX_PHASE_CHECKSUM], *output = &p->phase[MX_PHASE_OUTPUT];
-    init->predicted_read_bytes = (u->source ? u->init_read_bytes : 0) + copied + mx_run_former_bytes(r);
-    init->predicted_write_bytes = p->predicted_init_bytes + copied;
+    init->predicted_read_bytes =
+        (u->source ? u->init_read_bytes : 0) + copied + mx_run_former_bytes(r) + mx_run_edit_read_bytes(r);
+    init->predicted_write_bytes = p->predicted_init_bytes + copied + mx_run_edit_write_bytes(r);
     stencil->predicted_read_bytes = p->predicted_read_bytes;
     stencil->predicted_write_bytes = p->predicted_write_bytes;
     checksum->predicted_read_bytes =

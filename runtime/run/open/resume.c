@@ -89,8 +89,8 @@ static int open_pending(struct mx_run *r) {
 static void take_reader(struct mx_run *r) {
     const struct mx_backend *asked = mx_backend_find(r->o.backend != NULL ? r->o.backend : "");
     const struct mx_note *n = &r->note;
-    if (!mx_run_has_store(r) || r->o.problem.nt > r->first_time || n->pending || asked == NULL ||
-        asked->face != MX_FACE_TRANSFER)
+    if (!mx_run_has_store(r) || r->o.problem.nt > r->first_time || mx_run_edits(r) || n->pending ||
+        asked == NULL || asked->face != MX_FACE_TRANSFER)
         return;
     const int64_t align = mx_place_align(&r->o, asked, NULL);
     if (align == 0 || (n->layout.plane_pitch_bytes % align == 0 && n->integrity_unit % align == 0)) return;
@@ -143,6 +143,8 @@ int mx_run_take_store(struct mx_run *r) {
         r->resumed = true;
         mx_run_committed(r);
         r->report.resumed_from = r->note.time;
+        if (err == 0) err = mx_run_check_verify_edits(r);
+        if (err == 0 && !r->comparing) err = mx_run_take_edit_files(r);
         if (err == 0 && !r->comparing) take_reader(r);
         if (err == 0) err = mx_run_check_names(r); /* the input is known now */
         if (r->comparing)

@@ -50,7 +50,7 @@ static void take_former(struct mx_run *r) {
     struct mx_run_norms *n = &r->parts.norms;
     const bool same = same_untils(r) && r->o.problem.nt == r->note.problem.nt;
     n->history = r->note.history;
-    if (r->note.met.until[0] != 0 && same) n->met = r->report.met = r->note.met;
+    if (r->note.met.until[0] != 0 && same && !mx_run_edits(r)) n->met = r->report.met = r->note.met;
 }
 
 static int take(struct mx_run *r) {

@@ -97,7 +97,7 @@ static void take_note(struct mx_run *r, const struct mx_note *newest) {
     n->n_edits = newest->n_edits;
     memcpy(n->edit, newest->edit, sizeof n->edit);
     n->history = newest->history;
-    if (n->time < newest->time && !same_but_planes(&n->plan, &newest->plan)) {
+    if (mx_note_moment(n) < mx_note_moment(newest) && !same_but_planes(&n->plan, &newest->plan)) {
         n->plan = newest->plan;
         if (n->plan.bz >= newest->problem.nz || n->plan.bz > n->problem.nz) n->plan.bz = n->problem.nz;
     }
@@ -133,32 +133,32 @@ static int share_note(struct mx_run *r, int newest) {
     return err;
 }
 
+/* What a rank's store says of its state. */
+struct state {
+    int64_t time, moment;
+    bool kept, pending;
+    uint64_t sample[MX_MAX_FIELDS];
+};
+
 /* The step that this rank has in common with all others becomes that of its note. */
-static int go_back(struct mx_run *r, int64_t least) {
+static int go_back(struct mx_run *r, const struct state *least) {
     struct mx_note *n = &r->note;
-    if (n->time > least && n->before_time != least)
+    const bool ahead = mx_note_moment(n) > least->moment;
+    if (ahead && mx_note_moment_before(n) != least->moment)
         return mx_fail(&r->why, -EINVAL,
                        "the store of rank %d holds steps %lld and %lld, and the store of another rank holds "
                        "step %lld: they are of different runs; give the -d that the run began with",
-                       r->ranks.rank, (long long)n->time, (long long)n->before_time, (long long)least);
+                       r->ranks.rank, (long long)n->time, (long long)n->before_time, (long long)least->time);
     /* This rank was a commit ahead when the run ended: that one is done again. */
-    r->ranks.went_back = n->time > least;
-    if (r->ranks.went_back) n->buffer = n->before_buffer;
-    n->time = least;
+    r->ranks.went_back = ahead;
+    if (ahead) mx_note_go_back(n);
     /* A run that had ended there was gone on with. */
     n->checksum[0] = 0;
     n->met = (struct mx_met){.step = 0};
     struct mx_norms_history history = n->history;
-    mx_history_up_to(&history, least, MX_HISTORY_MOST, &n->history);
+    mx_history_up_to(&history, n->time, MX_HISTORY_MOST, &n->history);
     return 0;
 }
-
-/* What a rank's store says of its state. */
-struct state {
-    int64_t time;
-    bool kept, pending;
-    uint64_t sample[MX_MAX_FIELDS];
-};
 
 /* No Buffer holds step 0 where one rank says so: its sweep is fed again, as those of the others. */
 static void take_pending(struct mx_run *r, const struct state *of) {
@@ -175,19 +175,20 @@ int mx_run_agree_state(struct mx_run *r, bool *kept) {
     if ((all = calloc((size_t)q->ranks, sizeof *all)) == NULL)
         return mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
     memset(&mine, 0, sizeof mine);
-    mine.time = r->note.time, mine.kept = *kept, mine.pending = r->note.pending;
+    mine.time = r->note.time, mine.moment = mx_note_moment(&r->note), mine.kept = *kept,
+    mine.pending = r->note.pending;
     memcpy(mine.sample, r->note.sample, sizeof mine.sample);
     int err = mx_link_gather(q->link, MX_CHANNEL_RUN, &mine, sizeof mine, all, &r->why);
     for (int i = 0; i < q->ranks && err == 0; i++) {
-        if (all[i].time < all[oldest].time) oldest = i;
-        if (all[i].time > all[newest].time) newest = i;
+        if (all[i].moment < all[oldest].moment) oldest = i;
+        if (all[i].moment > all[newest].moment) newest = i;
         *kept |= all[i].kept;
     }
     const struct state least = all[oldest];
-    q->uneven = err == 0 && all[newest].time > least.time;
+    q->uneven = err == 0 && all[newest].moment > least.moment;
     free(all);
     if (err == 0) err = share_note(r, newest);
-    if (err == 0 && q->uneven) err = go_back(r, least.time);
+    if (err == 0 && q->uneven) err = go_back(r, &least);
     if (err == 0) take_pending(r, &least);
     return err;
 }

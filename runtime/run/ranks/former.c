@@ -43,8 +43,8 @@ static int take_one(struct mx_run *r, const struct mx_stored *s, int32_t k, int6
                        "%.300s is no store of rank %d of the same run as the other stores: give the -d that "
                        "the run began with",
                        f->path, k);
-    const bool newest = n->time == r->recut.time;
-    if (!newest && (n->ranks == 0 || n->before_time != r->recut.time))
+    const bool newest = mx_note_moment(n) == r->recut.moment;
+    if (!newest && (n->ranks == 0 || mx_note_moment_before(n) != r->recut.moment))
         return mx_fail(&r->why, -EINVAL, "%.300s holds no step %lld, which the others have in common",
                        f->path, (long long)r->recut.time);
     f->first_plane = n->problem.first_plane;
@@ -63,8 +63,9 @@ static int take_one(struct mx_run *r, const struct mx_stored *s, int32_t k, int6
 /* The note of a run of one cut becomes that of the next one. */
 static void turn_note(struct mx_run *r) {
     struct mx_note *n = &r->note;
-    const bool newest = n->time == r->recut.time;
-    n->time = n->before_time = r->recut.time;
+    const bool newest = mx_note_moment(n) == r->recut.moment;
+    if (!newest) mx_note_go_back(n);
+    n->before_time = n->time, n->before_edits = n->edits, n->before_edited = n->edited;
     n->buffer = n->before_buffer = 0;
     n->checksum[0] = 0;
     r->o.integrity |= n->integrity_unit > 0;

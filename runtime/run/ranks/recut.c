@@ -15,7 +15,7 @@ struct choice {
     int32_t err, ranks, cut, to;
     int32_t newest; /* the first rank with the newest note */
     uint64_t run;
-    int64_t time;
+    int64_t time, moment;
     bool other_cut; /* of as many ranks, by other weights */
     bool pending;   /* no Buffer holds that step */
     mx_why why;
@@ -43,6 +43,7 @@ static int look_around(struct mx_run *r, int32_t ranks, struct choice *out) {
     if (err == 0 && found != NULL) {
         *out = (struct choice){.ranks = found->ranks, .cut = found->cut, .run = found->run};
         out->time = mx_common_step(&s, found);
+        out->moment = mx_common_moment(&s, found);
         out->newest = mx_newest_rank(&s, found);
         out->pending = mx_set_is_pending(&s, found);
         out->to = found->cut;
@@ -140,7 +141,7 @@ static int make_own(struct mx_run *r) {
 static int take_choice(struct mx_run *r, const struct choice *found) {
     struct mx_run_recut *c = &r->recut;
     c->ranks = found->ranks, c->cut = found->cut, c->to = found->cut;
-    c->run = found->run, c->time = found->time;
+    c->run = found->run, c->time = found->time, c->moment = found->moment;
     c->newest = found->newest;
     c->pending = found->pending;
     c->found = true;

@@ -41,7 +41,7 @@ struct mx_run_recut {
     int32_t newest;           /* whose note has what the run was asked for last */
     int32_t to;               /* the cut of this run's stores */
     uint64_t run;             /* 0 = of an older memext, which gave runs no number */
-    int64_t time;             /* the step that all of them hold */
+    int64_t time, moment;     /* of the state that all of them hold (note.h) */
     bool pending;             /* in what the run began with, and in no Buffer */
     struct mx_former *former; /* [ranks] */
     uint64_t read_bytes;      /* of them */

@@ -6,9 +6,7 @@
 
 #include <string.h>
 
-/* time: steps since the beginning of this process's part of the run. Called on a thread of the executor. */
-int mx_run_commit(void *context, int64_t time, int32_t buffer) {
-    struct mx_run *r = context;
+static int commit(struct mx_run *r, int64_t time, int32_t buffer, bool edited) {
     int err = mx_run_agree_finite(r, MX_CHANNEL_COMMIT, r->first_time + time);
     if (err == 0) err = mx_run_field_files_unchanged(r, NULL);
     if (err == 0 && r->note.integrity_unit > 0) err = mx_run_save_hashes(r, r->buffer[buffer]);
@@ -17,26 +15,34 @@ int mx_run_commit(void *context, int64_t time, int32_t buffer) {
     if (err == 0 && r->note.integrity_unit > 0) err = mx_run_save_fixed_hashes(r);
     if (err == 0) err = mx_parts_prepare(r, r->first_time + time);
     if (err < 0) return err;
-    const int64_t former = r->note.before_time = r->note.time;
-    r->note.before_buffer = r->note.buffer;
-    r->note.time = r->first_time + time;
-    r->note.buffer = buffer;
+    struct mx_note *n = &r->note;
+    const int64_t former = n->time, former_edits = n->edits, former_edited = n->edited;
+    mx_note_step_on(n);
+    n->time = r->first_time + time;
+    n->buffer = buffer;
+    if (edited) n->edits++, n->edited = n->time;
     /* Another state than the one that a former run ended with: finish() gives this one's. */
-    if (r->note.time != former) r->note.checksum[0] = 0;
-    if (r->tuned.shape.in_place) r->note.before_time = r->note.time, r->note.before_buffer = buffer;
+    if (edited || n->time != former) n->checksum[0] = 0;
+    if (r->tuned.shape.in_place) mx_note_step_on(n);
     mx_parts_note(r);
-    r->note.pending = r->fuse.source && r->note.time == 0;
-    if (r->tuned.shape.in_place && !r->tuned.shape.init_both) r->note.framed = 0; /* it goes over all */
-    if (!r->note.pending) r->note.framed |= UINT32_C(1) << buffer;
+    n->pending = r->fuse.source && n->time == 0;
+    if (r->tuned.shape.in_place && !r->tuned.shape.init_both) n->framed = 0; /* it goes over all */
+    if (!n->pending) n->framed |= UINT32_C(1) << buffer;
     err = mx_run_write_note(r);
     if (err == 0) r->fuse.unfinished = r->note.pending;
     /* What was committed before may be overwritten when no rank can need it any more. */
     if (err == 0) err = mx_run_meet_to_commit(r);
     if (err == 0) mx_run_committed(r);
-    if (err < 0) r->note.time = former; /* which is what there is to go on from */
+    /* Which is what there is to go on from. */
+    if (err < 0) n->time = former, n->edits = former_edits, n->edited = former_edited;
     r->recut.turned |= err == 0;
     return err;
 }
+
+/* time: steps since the beginning of this process's part of the run. Called on a thread of the executor. */
+int mx_run_commit(void *run, int64_t time, int32_t buffer) { return commit(run, time, buffer, false); }
+
+int mx_run_commit_edit(struct mx_run *r, int32_t buffer) { return commit(r, 0, buffer, true); }
 
 int mx_run_fail_commit(struct mx_run *r, const char *which, int err) {
     mx_why reason = {""};

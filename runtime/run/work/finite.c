@@ -124,6 +124,12 @@ int mx_run_check_initial(struct mx_run *r, const struct mx_nonfinite *found) {
     return err < 0 || joint.found.cells == 0 ? err : refuse_initial(r, &joint.found);
 }
 
+int mx_run_check_edited(struct mx_run *r, const struct mx_nonfinite *found) {
+    const int err = mx_run_check_initial(r, found);
+    r->finite.edited = err == -EDOM;
+    return err;
+}
+
 /* Ranks that the first sweep feeds hear of it with its commit. Rows may come more than once: the first
  * counts. */
 static void remember_initial(struct mx_run *r, const struct mx_nonfinite *found) {
@@ -149,7 +155,8 @@ int mx_run_check_fed(struct mx_run *r, int32_t field, int64_t z, int64_t y0, int
 static const char *describe(const struct mx_run *r, const struct mx_nonfinite *n, char *text,
                             size_t capacity) {
     const struct mx_system *s = r->system;
-    const bool old = mx_form(&r->o.problem) == MX_LEAPFROG && r->finite.initial && n->array == 1;
+    const bool old = mx_form(&r->o.problem) == MX_LEAPFROG && r->finite.initial &&
+                     n->array != (mx_levels_of(&r->o.problem, r->first_time) & 1);
     snprintf(text, capacity, "%lld %s not finite, %s is %s%s at x=%lld, y=%lld, z=%lld", (long long)n->cells,
              n->cells == 1 ? "cell that is" : "cells that are", n->cells == 1 ? "it" : "the first",
              s != NULL ? s->field[n->array][n->field].name : "u", old ? ".old" : "", (long long)n->x,
@@ -185,6 +192,13 @@ void mx_run_say_nonfinite(struct mx_run *r) {
     mx_run_one_says(r);
     r->report.checksum[0] = 0; /* there is no result */
     if (!mx_run_alone(r)) r->report.steps_done = odd->from;
+    if (r->finite.edited) {
+        mx_fail(&r->why, -EDOM,
+                "the changed state of step %lld has %s: nothing was changed in the store; give numbers that "
+                "are finite, or take them as they are with --nonfinite ignore",
+                (long long)r->first_time, found);
+        return;
+    }
     if (r->finite.initial) {
         mx_fail(
             &r->why, -EDOM,

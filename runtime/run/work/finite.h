@@ -31,6 +31,7 @@ struct mx_run_finite {
     bool ignored;   /* --nonfinite ignore */
     bool committed; /* the result was, before its checksum was taken */
     bool initial;   /* `first` is of what the run began with */
+    bool edited;    /* `first` is of a state that was changed before the run went on */
     bool ended;     /* all ranks know that they end */
     /* Under the run's lock. */
     bool counted;            /* some state was */
@@ -69,6 +70,8 @@ struct mx_counted_fill {
 int mx_fill_counted(void *counted_fill, int64_t z, char *plane);
 /* Of all ranks: was anything found? */
 int mx_run_check_initial(struct mx_run *r, const struct mx_nonfinite *found);
+/* Likewise of a state that was changed before the run goes on from it. */
+int mx_run_check_edited(struct mx_run *r, const struct mx_nonfinite *found);
 /* Rows that the first sweep gets from a file; any thread. */
 int mx_run_check_fed(struct mx_run *r, int32_t field, int64_t z, int64_t y0, int64_t y1, const char *rows,
                      int64_t row_pitch_bytes, mx_why *why);

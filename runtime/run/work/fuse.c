@@ -38,6 +38,7 @@ static const char *source_hindrance(const struct mx_run *r) {
     if (why != NULL) return why;
     if (r->recut.asked) return "the state is in the stores of another number of ranks";
     if (r->resumed && !r->note.pending) return "the store holds the state";
+    if (mx_run_edits(r)) return "the state is changed first";
     if (r->report.layout.row_bytes > LONGEST_ROW_BYTES) return "rows are too long";
     return from_program(r) ? "a program gives the grid" : NULL;
 }

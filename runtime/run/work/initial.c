@@ -35,11 +35,14 @@ static int copy_buffer(struct mx_run *r, mx_buffer *from, mx_buffer *to) {
 }
 
 uint32_t mx_run_unframed(const struct mx_run *r) {
-    if (!mx_run_has_store(r) || r->note.pending || !r->tuned.shape.init_both || r->rest.nt == 0) return 0;
+    const bool fresh = !mx_run_has_store(r) || r->note.pending, edits = mx_run_edits(r) && !r->edit.done;
+    const uint32_t all = (UINT32_C(1) << r->n_buffers) - 1,
+                   state = UINT32_C(1) << (edits ? mx_run_edit_target(r) : r->note.buffer);
+    if ((fresh && !mx_run_edits(r)) || !r->tuned.shape.init_both || r->rest.nt == 0) return 0;
     /* Hashes are kept of the newest state alone: with --integrity the frames of the others are made anew. */
-    const uint32_t sound =
-        r->note.integrity_unit > 0 || r->o.integrity ? UINT32_C(1) << r->note.buffer : r->note.framed;
-    return ((UINT32_C(1) << r->n_buffers) - 1) & ~sound;
+    if (r->note.integrity_unit > 0 || r->o.integrity) return all & ~state;
+    if (!edits) return all & ~r->note.framed;
+    return mx_run_edits_frame(r) ? all & ~state : fresh ? 0 : all & ~(r->note.framed | state);
 }
 
 /* An algorithm that never writes the frame finds it in every Buffer, and in both arrays of pairs. */
@@ -148,12 +151,13 @@ int mx_run_initialise(struct mx_run *r) {
     if (err == 0 && fresh) err = r->fuse.source ? begin_fused(r) : write_initial_grid(r);
     mx_run_renew_note(r);
     if (err == 0) err = mx_run_settle_state(r);
-    if (err == 0 && !fresh) err = copy_frames(r);
     /* In place nothing can be resumed once the computation has begun: such a store gets its note at the end.
      */
     bool commits = r->report.device.durable && mx_run_resumable(r);
     if (err == 0 && fresh && commits && (err = mx_run_commit(r, 0, 0)) < 0)
         mx_run_fail_commit(r, "first", err);
+    if (err == 0) err = mx_run_edit_state(r);
+    if (err == 0 && (!fresh || mx_run_edits(r))) err = copy_frames(r);
     if (err == 0 && r->resumed) mx_run_remove_former(r);
     r->report.init_seconds = mx_seconds_since(begin);
     return err;

@@ -39,6 +39,8 @@ int mx_run_save_fixed_hashes(struct mx_run *r); /* of C, with the first commit *
 /* time: steps since the beginning of this process's part of the run. On a thread of the executor. No
  * sentence: mx_run_fail_commit says which one failed. */
 int mx_run_commit(void *run, int64_t time, int32_t buffer);
+/* Of a state that was changed between steps: it takes the place of the one that the run goes on from. */
+int mx_run_commit_edit(struct mx_run *r, int32_t buffer);
 int mx_run_fail_commit(struct mx_run *r, const char *which, int err);
 /* Of ranks that go on: all are at the state that they have in common, and their stores say so. */
 int mx_run_settle_state(struct mx_run *r);
@@ -50,6 +52,16 @@ int mx_run_settle_state(struct mx_run *r);
 uint32_t mx_run_unframed(const struct mx_run *r);
 /* The state and the fields of C of a run that goes on with another number of ranks, into the new Buffers. */
 int mx_run_read_former(struct mx_run *r);
+
+/* ---- edit.c: the state, changed before the run goes on from it (edits.h of open/) */
+
+/* The Buffer that gets the changed state. */
+int32_t mx_run_edit_target(const struct mx_run *r);
+/* What that moves, besides commits. */
+int64_t mx_run_edit_read_bytes(const struct mx_run *r);
+int64_t mx_run_edit_write_bytes(const struct mx_run *r);
+/* One pass over the state, which is committed then. Before the frames of the other Buffers are made. */
+int mx_run_edit_state(struct mx_run *r);
 
 /* ---- compute.c, timeline.c */
 

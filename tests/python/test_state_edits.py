@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The state of a run, changed between steps: the bits are those of a run that begins with the changed state, however often the program is ended and started again."""
+import itertools
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+from package import cache, environment, mx  # noqa: F401 (fixtures)
+from test_edits import GRID, HEAD, KERNELS, PLANS
+from test_edits import kernels  # noqa: F401 (a fixture)
+
+END = 13
+MORE = {"plain": [], "ranks": ["--ranks", 2], "mmap": ["--backend", "mmap"], "aio": ["--backend", "aio"], "integrity": ["--integrity"], "three": ["--commit-every", 1], "host": ["--accel", "host"]}
+SIDES = {"fixed": [], "images": ["--side", "z=mirror", "--side", "y=periodic", "--side", "x=odd,edge"], "around": ["--side", "z=periodic", "--side", "u:y=odd-node"]}
+
+
+def fields_of(name):
+    return {"jacobi": ["u"], "leapfrog": ["u", "u.old"], "staggered": ["e", "u"]}[name]
+
+
+def export(memext, place, folder, names):
+    paths = {n: folder / f"{n}-out.npy" for n in names}
+    words = [w for n, p in paths.items() for w in ("-o", f"{n}={p}")]
+    memext("export", place, *words, "--overwrite")
+    return {n: np.load(p) for n, p in paths.items()}
+
+
+def check_bytes(report):
+    for name, phase in report["phases"].items():
+        if phase.get("predicted_read_bytes") is not None:
+            assert (name, phase["read_bytes"], phase["write_bytes"]) == (name, phase["predicted_read_bytes"], phase["predicted_write_bytes"])
+
+
+@pytest.mark.parametrize(("name", "more", "sides"), [*itertools.product(KERNELS, MORE, ["images"]), *itertools.product(KERNELS, ["plain", "ranks", "integrity"], ["fixed"]), ("jacobi", "plain", "around"), ("leapfrog", "ranks", "around")])
+def test_command(memext, quick_place, kernels, tmp_path, name, more, sides):  # noqa: F811
+    """Cells of the file, frames that follow them, a parameter that changes with them: as a run from the state that export writes. Two changes, one without steps."""
+    rng = np.random.default_rng(sum(map(ord, name + more + sides)))
+    words, fields = [*MORE[more], *SIDES[sides]], fields_of(name)
+    given, plans = MORE[more], PLANS if more != "host" else PLANS[:2] * 2  # others cannot compute on accelerators
+    memext.run("--kernel", kernels / f"{name}.c", *GRID, *words, "-t", 5, "-d", quick_place, "--plan", "stream by=10 bt=2", "--keep")
+    for step, plan, framed in ((5, plans[0], True), (9, plans[2], False)):
+        state = export(memext, quick_place, tmp_path, fields)
+        changed = fields[-1] if framed else fields[0]
+        cells = rng.random([n - 0 if framed else n - 2 for n in state[changed].shape]).astype(state[changed].dtype)
+        np.save(tmp_path / "cells.npy", cells)
+        edit = ["--edit-input", f"{changed}={tmp_path}/cells.npy", "--edit-param", f"dt={0.01 * step}"]
+        last = 9 if step == 5 else END
+        done = memext.run("--resume", "-d", quick_place, "-t", step if framed else last, *edit, *given, "--plan", plan, "--keep")
+        if more != "mmap":
+            check_bytes(done)
+        if framed:
+            edited = export(memext, quick_place, tmp_path, fields)
+            inside = (slice(1, -1),) * 3
+            keep = slice(1, -1) if sides == "around" else slice(None)
+            assert np.array_equal(edited[changed][inside][:, keep], cells[inside][:, keep])
+            assert all(np.array_equal(edited[n], state[n]) for n in fields if n != changed)
+            done = memext.run("--resume", "-d", quick_place, "-t", last, *given, "--plan", plans[1], "--keep")
+        else:
+            state[changed][1:-1, 1:-1, 1:-1] = cells
+            edited = state
+        inputs = []
+        for n in fields:
+            np.save(tmp_path / f"{n}-in.npy", edited[n])
+            inputs += ["--input", f"{n}={tmp_path}/{n}-in.npy"]
+        # A kernel that counts steps (T) begins at 0 there.
+        text = (kernels / f"{name}.c").read_text().replace("* T", f"* (T + {step})")
+        (tmp_path / "later.c").write_text(text)
+        want = memext.run("--kernel", tmp_path / "later.c", *GRID[6:], *inputs, *SIDES[sides], "--param", f"dt={0.01 * step}", "-t", last - step, "--backend", "dram", "--algorithm", "direct")
+        assert done["checksum"] == want["checksum"]
+    if more != "ranks":
+        assert "edited     2 times, the last time at step 9" in memext("info", quick_place).stdout
+
+
+REFUSED = [
+    (["v=cells.npy"], [], "names no field"), (["small.npy"], [], "needs (20, 18, 16)"), (["single.npy"], [], "convert the file"), (["absent.npy"], [], "cannot be opened"),
+    (["cells.npy", "cells.npy"], [], "twice"), (["cells.npy"], ["--verify"], "--verify"), (["cells.npy"], ["-o", "cells.npy", "--overwrite"], "--edit-input"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "more", "says"), REFUSED)
+def test_refusals(memext, quick_place, tmp_path, monkeypatch, files, more, says):
+    monkeypatch.chdir(tmp_path)
+    for name, shape, kind in (("cells", (20, 18, 16), "f8"), ("small", (20, 18, 15), "f8"), ("single", (20, 18, 16), "f4")):
+        np.save(f"{name}.npy", np.ones(shape, kind))
+    memext.run("-n", 16, 18, 20, "-t", 3, "-d", quick_place, "--keep")
+    before = {p: p.read_bytes() for p in quick_place.iterdir()}
+    words = [w for file in files for w in ("--edit-input", file)]
+    refused = memext("run", "--resume", "-d", quick_place, "-t", 9, *words, *more, check=False)
+    assert refused.returncode == 2 and says in refused.stderr, refused.stderr
+    assert {p: p.read_bytes() for p in quick_place.iterdir()} == before
+    fresh = memext("run", "-n", 16, 18, 20, "-t", 3, "-d", quick_place, "--force", "--edit-input", "cells.npy", check=False)
+    assert fresh.returncode == 2 and "needs --resume" in fresh.stderr
+
+
+def test_not_finite(memext, quick_place, tmp_path):
+    cells = np.ones((20, 18, 16))
+    cells[3, 4, 5] = np.inf
+    np.save(tmp_path / "cells.npy", cells)
+    kept = memext.run("-n", 16, 18, 20, "-t", 3, "-d", quick_place, "--keep")
+    refused = memext("run", "--resume", "-d", quick_place, "-t", 3, "--edit-input", tmp_path / "cells.npy", check=False)
+    assert refused.returncode == 6 and "the changed state of step 3 has 1 cell that is not finite, it is u at x=5, y=4, z=3" in refused.stderr
+    assert memext.run("--resume", "-d", quick_place, "-t", 3, "--keep")["checksum"] == kept["checksum"]
+    memext.run("--resume", "-d", quick_place, "-t", 4, "--edit-input", tmp_path / "cells.npy", "--nonfinite", "ignore")
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_commit_that_fails(memext, quick_place, kernels, tmp_path, ranks):  # noqa: F811
+    """At every call that a pass makes: the state is the one before or the changed one, of the parameter too, and what goes on has the bits of either."""
+    np.save(tmp_path / "cells.npy", np.random.default_rng(4).random((22, 20, 30)))
+    base = ["--kernel", kernels / "jacobi.c", *GRID, "-t", 5, "-d", quick_place, "--keep", "--plan", "stream by=20 bt=2", *(["--ranks", ranks] if ranks > 1 else [])]
+    edit = ["--edit-input", tmp_path / "cells.npy", "--edit-param", "dt=0.05"]
+    memext.run(*base)
+    kept = quick_place.parent / f"{quick_place.name}-kept"
+    shutil.copytree(quick_place, kept)
+
+    def again():
+        shutil.rmtree(quick_place)
+        shutil.copytree(kept, quick_place)
+
+    sums = set()
+    for words in ([], edit):
+        sums.add(memext.run("--resume", "-d", quick_place, "-t", 12, *words)["checksum"])
+        again()
+    assert len(sums) == 2
+    seen = set()
+    for call in (1, 2, 3, 5, 9, 14, 20, 27, 35, 44, 54):
+        failed = memext("run", "--resume", "-d", quick_place, "-t", 12, *edit, "--backend", "fault:aio", "--fault", f"seed={call},eio=0.02", check=False)
+        if failed.returncode != 0:
+            assert failed.returncode == 3, failed.stderr
+            seen.add(memext.run("--resume", "-d", quick_place, "-t", 12, "--backend", "aio")["checksum"])
+        again()
+    assert seen <= sums and seen
+    shutil.rmtree(kept)
+
+
+PROGRAM = """import sys
+import numpy as np, memext as mx
+
+@mx.kernel(params={"dt": 0.1})
+def heat(u, dt):
+    around = u[-1, 0, 0] + u[1, 0, 0] + u[0, -1, 0] + u[0, 1, 0] + u[0, 0, -1] + u[0, 0, 1]
+    return u + dt * (around - 6 * u)
+
+place, words = sys.argv[1], {n: {"integrity": True, "commit_every": 1}[n] for n in sys.argv[2:]}
+u = np.random.default_rng(1).random((40, 60, 60))
+with mx.Run(heat, u=u, device=place, dram="64MiB", keep=True, **{"commit_every": 0, "plan": "stream by=58 bt=2", **words}) as run:
+    for step in run.steps(60, check=3):
+        mean = run["u"][10:30].mean()
+        run["u"][5:9, :, 3] = step
+        run.apply(lambda u, z, dt: u + dt * (mean - u) * (z % 2))
+        if step % 2 == 0:
+            run.params["dt"] = 0.1 / (1 + step % 5)
+    np.save(place + "/result.npy", run["u"][...])
+"""
+
+
+def plain():
+    """The same program in numpy."""
+    u, dt = np.random.default_rng(1).random((40, 60, 60)), 0.1
+    inside = (slice(1, -1),) * 3
+    for step in range(1, 61):
+        around = u[1:-1, 1:-1, :-2] + u[1:-1, 1:-1, 2:] + u[1:-1, :-2, 1:-1] + u[1:-1, 2:, 1:-1] + u[:-2, 1:-1, 1:-1] + u[2:, 1:-1, 1:-1]
+        new = u.copy()
+        new[inside] = u[inside] + dt * (around - 6 * u[inside])
+        u = new
+        if step % 3 == 0:
+            mean = u[10:30].mean()
+            u[5:9, :, 3] = step
+            for z in range(38):
+                u[z + 1, 1:-1, 1:-1] = u[z + 1, 1:-1, 1:-1] + dt * (mean - u[z + 1, 1:-1, 1:-1]) * (z % 2)
+            if step % 2 == 0:
+                dt = 0.1 / (1 + step % 5)
+    return u
+
+
+KILLS = 200 if os.environ.get("MEMEXT_TEST_LONG") else 6
+
+
+@pytest.mark.parametrize("words", [[], ["integrity"], ["commit_every"]], ids=["two", "integrity", "three"])
+def test_program_that_is_killed(environment, quick_place, tmp_path, words):  # noqa: F811
+    """A program with 20 changes of state and parameters, killed at any moment and started again each time, ends with the bits of numpy."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    want, rng, ended = plain(), random.Random(len(words)), 0
+    command = [str(environment), str(tmp_path / "program.py"), str(quick_place), *words]
+    begin = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    whole = time.monotonic() - begin
+    assert done.returncode == 0, done.stderr
+    assert np.array_equal(np.load(quick_place / "result.npy"), want)
+    for _ in range(KILLS if not words else KILLS // 2):
+        shutil.rmtree(quick_place), quick_place.mkdir()
+        for _ in range(60):
+            program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            try:
+                _, error = program.communicate(timeout=whole * (0.3 + 0.7 * rng.random()))
+                assert program.returncode == 0, error
+                break
+            except subprocess.TimeoutExpired:
+                program.send_signal(signal.SIGKILL)
+                program.communicate()
+                ended += 1
+        assert np.array_equal(np.load(quick_place / "result.npy"), want)
+    assert ended > 0
+
+
+@pytest.fixture
+def heat(mx):  # noqa: F811
+    @mx.kernel(fixed="k", params={"dt": 0.1})
+    def heat(u, k, dt):
+        return u + dt * k * (u[1, 0, 0] - 2 * u + u[-1, 0, 0])
+
+    return heat
+
+
+def test_python_assignments(mx, quick_place, heat):  # noqa: F811
+    """What numpy does with the same words, read back before and after it is committed."""
+    rng = np.random.default_rng(5)
+    u, k = rng.random((12, 11, 10)), rng.random((10, 9, 8))
+    b = rng.random((12, 11, 10))
+    changes = [(slice(2, 7), b[2:7]), ((..., 3), b[..., 3]), ((5, slice(None, None, -1), slice(8, 2, -2)), b[5, :, :3]), ((slice(None, None, 3),), 7), ((0, 0, 0), -1.5), (slice(4, 4), 3), ((slice(1, -1),) * 3, b[1:-1, 1:-1, 1:-1]),
+               ((slice(2, 9), 4), b[1, 0, :]), (slice(9, 3, -2), b[:3])]  # fmt: skip
+    with mx.Run(heat, u=u, k=k, device=quick_place, dram="64MiB") as run:
+        now = heat.reference(2, u=u, k=k)["u"]
+        for step, (key, value) in zip(run.steps(2 + len(changes) - 1, check=1), [(None, None), *changes]):
+            if key is None:
+                continue
+            assert np.array_equal(run["u"][...], now)
+            now = now.copy()
+            now[key] = value
+            run["u"][key] = value
+            assert np.array_equal(run["u"][...], now) and np.array_equal(run["u"][3, ::2, -4:], now[3, ::2, -4:])
+            now = heat.reference(1, u=now, k=k)["u"]
+        before = run["u"]
+        np.save(quick_place / "b.npy", b)
+        run["u"][...] = mx.open(quick_place / "b.npy")
+        assert np.array_equal(before[2], b[2])
+        run.advance(run.step + 1)
+        assert np.array_equal(run["u"][...], heat.reference(1, u=b, k=k)["u"])
+        with pytest.raises(mx.MemextError, match="has gone on"):
+            before[2] = 0
+        for value, says in ((np.ones((4, 5)), "the part that is assigned to has"), (1j, "real numbers")):
+            with pytest.raises(mx.MemextError, match=says):
+                run["u"][3] = value
+        with pytest.raises(TypeError):
+            run["k"][3] = 1
+
+
+def test_python_apply(mx, quick_place, heat):  # noqa: F811
+    rng = np.random.default_rng(6)
+    u, k = rng.random((12, 11, 10)), rng.random((10, 9, 8))
+    with mx.Run(heat, u=u, k=k, device=quick_place, dram="64MiB", params={"dt": np.linspace(0.1, 0.2, 9)}) as run:
+        with pytest.raises(mx.MemextError, match="nothing was computed yet"):
+            run.apply(lambda u: 2 * u)
+        run.advance(2)
+        run.apply(lambda u, k, x, y, z, t, dt: u + k * x - y * z + t * dt)
+        want = run.store["u"][...]
+        z, y, x = np.meshgrid(*map(np.arange, (10, 9, 8)), indexing="ij")
+        want[1:-1, 1:-1, 1:-1] += k * x
+        want[1:-1, 1:-1, 1:-1] -= y * z - 2 * np.linspace(0.1, 0.2, 9)[2]
+        assert np.allclose(run["u"][...], want, rtol=1e-14, atol=1e-14)
+
+        def twice(u):
+            u *= 2
+
+        run.apply(twice, frame=True)
+        assert np.allclose(run["u"][...], 2 * want, rtol=1e-14, atol=1e-14)
+        state = run["u"][...]
+        run.advance(2)
+        assert np.array_equal(run["u"][...], state) and run.store.info["edits"] == 1
+        run.advance(3)
+        for wrong, says in ((lambda v: v, "they are names of the state"), (lambda k: k, "they are names of the state"), (lambda: 0, "has the arguments none")):
+            with pytest.raises(mx.MemextError, match=says):
+                run.apply(wrong)
+
+        run.apply(lambda u: u[1:])
+        with pytest.raises(mx.MemextError, match="returns a plane of"):
+            run["u"][3]
+        run._edits.asked.clear()
+
+        def broken(u, z):
+            if z == 5:
+                raise ValueError("at five")
+            return u
+
+        state = run["u"][...]
+        run.apply(broken)
+        with pytest.raises(ValueError, match="at five"):
+            run.advance(4)
+        assert run.step == 3 and np.array_equal(run.store["u"][...], state)
+    with mx.Run(heat, u=u, k=k, backend="dram") as run:
+        run.advance(2)
+        with pytest.raises(mx.MemextError, match="another backend"):
+            run.apply(lambda u: 2 * u)
+
+
+def test_python_old_and_several(mx, quick_place):  # noqa: F811
+    """The step before of a leapfrog kernel, at odd and even steps; two fields of a staggered one."""
+
+    @mx.kernel
+    def wave(u):
+        return 2 * u - u.old + 0.1 * (u[1, 0, 0] - 2 * u + u[-1, 0, 0])
+
+    rng = np.random.default_rng(8)
+    now, old, inside = rng.random((9, 10, 11)), rng.random((9, 10, 11)), (slice(1, -1),) * 3
+    new = now.copy()  # both arrays have the same frame
+    new[inside] = old[inside]
+    old = new
+    with mx.Run(wave, u=now, u_old=old, device=quick_place, dram="64MiB") as run:
+        for step in run.steps(5, check=1):
+            new = wave.reference(1, u=now, u_old=old)["u"]
+            old, now = now.copy(), new.copy()
+            assert np.array_equal(run["u"][...], now) and np.array_equal(run["u_old"][...], old)
+            if step % 3 == 0:
+                run["u_old"][3, 1:-1, 1:-1] = old[3, 1:-1, 1:-1] = step
+            else:
+                run.apply(lambda u, u_old: (u_old, u))
+                now[inside], old[inside] = old[inside].copy(), now[inside].copy()
+
+    def magnetic(h, e):
+        return h.old - 0.5 * (e[1, 0, 0] - e)
+
+    def electric(e, h):
+        return e.old - 0.5 * (h - h[-1, 0, 0])
+
+    yee = mx.staggered(magnetic, electric)
+    state = {"e": rng.random((9, 10, 11)), "h": rng.random((9, 10, 11))}
+    with mx.Run(yee, **state, device=quick_place, dram="64MiB", force=True, resume=False) as run:
+        for step in run.steps(4, check=1):
+            state = {n: a.copy() for n, a in yee.reference(1, **state).items()}
+            assert all(np.array_equal(run[n][...], state[n]) for n in "eh")
+            run["h"][step] = state["h"][step] = step / 7
+
+
+def test_python_goes_on(mx, quick_place, heat):  # noqa: F811
+    """A program that is started again makes no change twice; what it does at a step whose changes are committed is ignored, with a word."""
+    rng = np.random.default_rng(7)
+    u, k = rng.random((12, 11, 10)), rng.random((10, 9, 8))
+    made = {"u": u, "k": k, "device": quick_place, "dram": "64MiB", "keep": True}
+    with mx.Run(heat, **made) as run:
+        for step in run.steps(6, check=3):
+            run["u"][4] = step
+            run.params["dt"] = 0.05
+    state = mx.open(quick_place)["u"][...]
+    assert (state[4] == 6).all()
+    with mx.Run(heat, **made) as run:
+        assert list(run.steps(6, check=3)) == [6]
+        with pytest.warns(RuntimeWarning, match="as it was changed there before"):
+            run["u"][4] = 7
+        assert np.array_equal(run["u"][...], state)
+        run.advance(7)
+        assert np.array_equal(run["u"][...], heat.reference(1, u=state, k=k, params={"dt": 0.05})["u"])
+        run["u"][4] = 8
+        run.close(keep=True)
+    assert (mx.open(quick_place)["u"][4] == 8).all() and mx.open(quick_place).step == 7
+    with pytest.raises(RuntimeError), mx.Run(heat, **made) as run:
+        run.advance(8)
+        run["u"][4] = 9
+        raise RuntimeError
+    assert not (mx.open(quick_place)["u"][4] == 9).all() and mx.open(quick_place).step == 8
