@@ -2,6 +2,7 @@
 """Reductions by a pass over the stored state, in numpy: plane by plane, in the library's order of addition."""
 from __future__ import annotations
 
+import errno
 import os
 import warnings
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import RawArray
-from .errors import KernelError
+from .errors import KernelError, MemextError
 from .kernel import Reduced, Reduction
 from .lookup import misfits
 from .profiles import Profile
@@ -126,3 +127,15 @@ def warn_of_noise(run: Any, reduction: Reduction, result: Reduced) -> None:
         warnings.warn(f"step {run.step}: the mean of {reduction.name} has fallen from {before:.3g} to {mean:.3g}, so its spread is that of rounding "
                       f"errors, or of what dies away: give a floor, such as run.reduce({reduction.name}, floor={before * 1e-9:.1g})",
                       RuntimeWarning, stacklevel=3)
+
+
+def taken_by_sweep(run: Any, reduction: Reduction, floor: float) -> Reduced:
+    """What the check at the present step has taken along."""
+    if reduction not in run.reductions or reduction.per is not None:
+        raise KernelError(f"{reduction.name} is not taken along with the steps: make the run with reductions=[{reduction.name}], and with one value for the grid")
+    last = (run._look() or {}).get("last_check")
+    if last is None or last["step"] != run.step or len(last["reductions"]) != len(run.reductions):
+        raise MemextError(f"no check has taken {reduction.name} at step {run.step}: it is taken where steps(..., check=N) yields, after the first step; leave "
+                          "taken out to have it of the present state", errno.EINVAL)
+    value = last["reductions"][run.reductions.index(reduction)]
+    return Reduced([np.nan if value is None else value], reduction.op, floor)

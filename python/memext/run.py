@@ -29,7 +29,7 @@ from .places import OwnPlace
 from .problem import Problem
 from .profiles import Profile
 from .progress import Progress
-from .reducing import reduce_store, warn_of_noise
+from .reducing import reduce_store, taken_by_sweep, warn_of_noise
 from .report import Plan, Report
 from .sources import FRAMES, Sink
 from .words import absolute, size_of, words_of
@@ -278,8 +278,8 @@ class Run:
                     raise MemextError(f"{name} lies in the store in {self._place()}, which this run would replace: save it to a file before, or name another "
                                       "device", errno.EINVAL)
 
-    def _run_to(self, target: int, watch: Callable[[float, str], None]) -> None:
-        """Computes up to step `target`, from the store where there is one."""
+    def _run_to(self, target: int, watch: Callable[[float, str], None], check: int | None = None) -> None:
+        """Computes up to step `target`, from the store where there is one; check: declared reductions are taken every so many steps."""
         if self._over:
             raise MemextError("the run has ended: make a new one", errno.EINVAL)
         resumed = self._going_on()
@@ -293,6 +293,8 @@ class Run:
         words, source = self._problem.options(again=resumed and self._left)
         sink = Sink() if self.backend in ANONYMOUS else None
         extra = self._resuming() if resumed else {**self._problem.extra, **({"device": self._place(), "keep": True} if sink is None else {})}
+        if self.reductions and check is not None:
+            extra = {"check": check, **extra}
         if sink is None and not resumed:
             self._check_inputs()
         first, ours = self.step, self._mark[1] if resumed and self._mark else None
@@ -370,7 +372,7 @@ class Run:
                     return
             while self.step < steps or not self.reports:
                 target = min(steps, (self.step // check + 1) * check)
-                self._run_to(target, bar.at)
+                self._run_to(target, bar.at, check)
                 bar.at(self.step, "checked")
                 self._at = min(self.step, steps)
                 yield self.step
@@ -402,15 +404,20 @@ class Run:
         finally:
             job.close()
 
-    def reduce(self, reduction: Reduction, floor: float = 0.0) -> Reduced:
+    def reduce(self, reduction: Reduction, floor: float = 0.0, taken: bool = False) -> Reduced:
         """The values of a reduction (memext.reduce) of the state as it is now. floor: what its `spread` is relative to where the mean of the
-        planes is smaller. A mean that has fallen to a millionth of a millionth of what it was is named in a warning."""
+        planes is smaller. A mean that has fallen to a millionth of a millionth of what it was is named in a warning.
+
+        taken: without a pass over the state, the value that the last step took along: of the state before that step. For a reduction of the argument
+        `reductions`, for the grid, after a step that steps() has yielded."""
         if not isinstance(reduction, Reduction):
             raise KernelError(f"{reduction!r} is no reduction: decorate the function with memext.reduce")
         if self.kernel is None:
             raise MemextError("reductions are of kernels: the built-in stencils have none", errno.ENOTSUP)
         if not (self._worked or self._left):
             self._worked |= self._going_on()
+        if taken:
+            return taken_by_sweep(self, reduction, floor)
         arrays = {n: self[n] for n in self._problem.state if self.kernel.has_field(n)}
         stored = {} if self._memory is not None else self.store.fields
         for n in self._problem.fixed:

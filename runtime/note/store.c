@@ -140,6 +140,19 @@ static json_t *json_arrays(const struct mx_stored *s) {
     return list;
 }
 
+/* The newest check: its step, and the reductions of the state before it, in the kernel's order. */
+static json_t *json_last_check(const struct mx_note *n) {
+    const struct mx_norms_history *h = &n->history;
+    if (h->n == 0) return json_null();
+    const struct mx_norms_result *last = &h->kept[h->n - 1].result;
+    json_t *o = json_object(), *values = json_array();
+    mx_json_put(o, "step", json_integer(last->step));
+    for (int32_t i = 0; i < last->n_reduce; i++)
+        json_array_append_new(values, mx_json_number(last->reduce[i]));
+    mx_json_put(o, "reductions", values);
+    return o;
+}
+
 static void put_note(json_t *o, const struct mx_note *n) {
     char line[MX_PLAN_LINE_BYTES], sides[MX_SIDES_TEXT];
     mx_json_put(o, "problem", mx_json_problem(&n->problem));
@@ -151,6 +164,7 @@ static void put_note(json_t *o, const struct mx_note *n) {
     mx_json_put(o, "sides", json_string(mx_sides_text(&n->sides, &n->problem, sides)));
     mx_json_put(o, "simulated_s", n->timed ? mx_json_number(n->simulated_s) : json_null());
     mx_json_put(o, "complete", json_boolean(mx_note_complete(n)));
+    mx_json_put(o, "last_check", json_last_check(n));
     mx_json_put(o, "met", n->met.until[0] != 0 ? json_string(n->met.until) : json_null());
     mx_json_put(o, "buffer", n->pending ? json_null() : json_string(mx_note_buffers[n->buffer]));
     if (n->ranks > 0) {

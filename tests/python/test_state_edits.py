@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from package import cache, environment, mx  # noqa: F401 (fixtures)
+from package import EXAMPLES, cache, environment, mx  # noqa: F401 (fixtures)
 from test_edits import GRID, HEAD, KERNELS, PLANS
 from test_edits import kernels  # noqa: F401 (a fixture)
 
@@ -362,3 +362,53 @@ def test_python_goes_on(mx, quick_place, heat):  # noqa: F811
         run["u"][4] = 9
         raise RuntimeError
     assert not (mx.open(quick_place)["u"][4] == 9).all() and mx.open(quick_place).step == 8
+
+
+@pytest.fixture
+def steered(mx, monkeypatch):  # noqa: F811
+    """The example programs, and the same as loops of numpy."""
+    import importlib
+
+    monkeypatch.syspath_prepend(str(EXAMPLES / "steered"))
+    return importlib.import_module
+
+
+@pytest.mark.parametrize(("name", "plain"), [("adaptive_dt", "burgers"), ("volume_preserving", "allen_cahn"), ("coupled_pipe", "pipe"), ("nudging", "tracer")])
+def test_examples(steered, quick_place, name, plain):
+    assert len((EXAMPLES / "steered" / f"{name}.py").read_text().splitlines()) <= 40
+    found, want = steered(name).compute(quick_place), getattr(steered("reference"), plain)()
+    for a, b in zip(found, want) if isinstance(want, tuple) else ((found, want),):
+        assert np.array_equal(a, b)
+
+
+def test_taken_along(mx, quick_place):  # noqa: F811
+    """What a sweep has taken of the state before its last step; the same of a program that is started again; refused where there is none."""
+
+    @mx.kernel
+    def half(u):
+        return 0.5 * u
+
+    @mx.reduce(op="max")
+    def largest(u):
+        return u
+
+    @mx.reduce(per="z")
+    def planes(u):
+        return u
+
+    made = {"u": np.random.default_rng(9).random((9, 9, 9)), "device": quick_place, "dram": "64MiB", "keep": True, "reductions": [planes, largest]}
+    seen = []
+    with mx.Run(half, **made) as run:
+        run.advance(0)
+        with pytest.raises(mx.MemextError, match="no check has taken largest at step 0"):
+            run.reduce(largest, taken=True)
+        for step in run.steps(12, check=4):
+            seen.append(run.reduce(largest, taken=True).total)
+            assert seen[-1] == 2 * run.reduce(largest).total
+            if step == 8:
+                break
+        with pytest.raises(mx.KernelError, match="one value for the grid"):
+            run.reduce(planes, taken=True)
+    with mx.Run(half, **made) as run:
+        for step in run.steps(12, check=4):
+            assert step != 8 or run.reduce(largest, taken=True).total == seen[-1]
