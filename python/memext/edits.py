@@ -2,6 +2,7 @@
 """Changes of the state between steps: what a program asks for, as one pass over the planes that the library makes when the run goes on."""
 from __future__ import annotations
 
+import copy
 import errno
 import inspect
 from collections.abc import Callable, Mapping
@@ -15,7 +16,8 @@ from .arrays.base import box_of, cells_in
 from .errors import MemextError
 from .reducing import source_of
 from .series import AtStep
-from .sources import converted
+from .sources import Source, as_values, converted
+from .values import Values
 
 Planes = Mapping[str, np.ndarray]
 
@@ -40,7 +42,7 @@ class Assignment:
             raise MemextError(f"{field} is given {cells.shape} cells; the part that is assigned to has {asked}", errno.EINVAL) from None
         self.values = np.broadcast_to(cells.reshape([1 if i in drop else n for i, n in enumerate(self.extents)]), self.extents)
 
-    def change(self, z: int, planes: Planes, off: int) -> None:
+    def change(self, z: int, planes: Planes, off: int, step: int) -> None:
         """z: from the first plane of the interior on; off: cells of frame that the planes have."""
         at, (zs, ys, xs), less = z + self.radius, self.slices, self.radius - off
         if at < zs.start or at >= zs.stop or (at - zs.start) % zs.step != 0 or 0 in self.extents:
@@ -67,7 +69,8 @@ class Application:
             raise MemextError(f"{getattr(function, '__name__', 'the function')} has the arguments {', '.join(self.names) or 'none'}; they are names of the state "
                               f"({', '.join(state)}), of read-only fields ({', '.join(fixed) or 'none'}), of parameters ({', '.join(params) or 'none'}), "
                               "and x, y, z, t", errno.EINVAL)
-        self.reads = {*self.state, *self.fixed}
+        self.reads = set(self.state)
+        self.replaced: dict[str, Replacement | None] = {}  # read-only fields that had been given other values before
 
     def change(self, z: int, planes: Planes, off: int, step: int) -> None:
         nz, ny, nx = self.shape
@@ -95,6 +98,61 @@ class Application:
                                   errno.EINVAL) from None
 
 
+class Replacement:
+    """run["k"] = value: other values of a read-only field."""
+    frame = False
+
+    def __init__(self, run: Any, field: str, value: Any):
+        self.field, self.reads = field, set[str]()
+        problem, h = run._problem, run.radius
+        self.value = as_values(value, field, h)
+        if isinstance(self.value, str):
+            raise MemextError(f"{field} is given {self.value!r}; an array, a number or a function of x, y, z is needed", errno.EINVAL)
+        self.source = Source({problem.library_name(field): self.value}, {problem.library_name(field): problem.dtype_of(field)}, run.framed_shape, h, run.frame)
+        if isinstance(self.value, Values):
+            if hasattr(self.value, "frame"):
+                self.value.frame = h
+            return
+        shape, bare = tuple(self.value.shape), problem.fixed_radius == 0
+        if shape == run.framed_shape:
+            self.source.frame = "included"
+        elif shape != run.shape or (run.frame == "included" and not bare):
+            raise MemextError(f"{field} is given an array of {shape}; {run.framed_shape} is needed, with the frame of {h} cells"
+                              + (f", or {run.shape}" if bare or run.frame != "included" else ""), errno.EINVAL)
+        elif run.frame == "included":
+            self.source.bare = {field}
+
+    def plane(self, z: int) -> np.ndarray:
+        """With its frame."""
+        return self.source._plane(self.field, self.value, z, self.source.dtypes[self.field])
+
+    def change(self, z: int, planes: Planes, off: int, step: int) -> None:
+        """Nothing of the state."""
+
+
+class ReplacedArray(Array):
+    """A read-only field that is about to get other values."""
+
+    def __init__(self, by: Replacement):
+        super().__init__(by.source.shape, by.source.dtypes[by.field])
+        self.name, self._by = by.field, by
+
+    def read(self, z: slice, y: slice, x: slice) -> np.ndarray:
+        planes = [np.array(self._by.plane(i)[y, x]) for i in range(z.start, z.stop, z.step)]
+        return np.stack(planes) if planes else np.empty((0, cells_in(y), cells_in(x)), self.dtype)
+
+
+class NewValues(Source):
+    """All read-only fields that change at a step."""
+
+    def __init__(self, replaced: Mapping[str, Replacement], run: Any):
+        super().__init__({n: a.value for n, a in replaced.items()}, {n: a.source.dtypes[n] for n, a in replaced.items()}, run.framed_shape, run.radius, run.frame)
+        self._replaced = replaced
+
+    def _plane(self, name: str, value: Any, z: int, dtype: np.dtype) -> np.ndarray:
+        return self._replaced[name].plane(z)
+
+
 class Edits:
     """What is asked for since the last commit, in order; the library's mx_edit. error: the first exception of a callback."""
 
@@ -102,6 +160,8 @@ class Edits:
         self._run = run
         self.asked: list[Any] = []
         self.error: BaseException | None = None
+        self.source: Source | None = None  # of read-only fields, while the run goes on
+        self._during: Callable[[str], Array | None] = lambda name: None  # where these lie meanwhile
 
     def __bool__(self) -> bool:
         return bool(self.asked)
@@ -113,7 +173,26 @@ class Edits:
     def apply(self, function: Callable, frame: bool) -> None:
         problem = self._run._problem
         params = AtStep(self._run.params.now(), self._run.step)
-        self.asked.append(Application(function, problem.stored(), problem.fixed, params, frame, self._run.shape, problem.radius))
+        one = Application(function, problem.stored(), problem.fixed, params, frame, self._run.shape, problem.radius)
+        one.replaced = {n: self.replaced(n) for n in one.fixed}
+        self.asked.append(one)
+
+    def replace(self, field: str, value: Any) -> None:
+        problem = self._run._problem
+        if field not in problem.fixed:
+            way = f'run["{field}"][...] = a changes it' if field in problem.stored() else f"the kernel has {', '.join(problem.fixed) or 'none'}"
+            raise MemextError(f"{field} is no read-only field: {way}", errno.EINVAL)
+
+        def ask() -> None:
+            if field not in self._run.store:
+                raise MemextError(f"{field} is read where it lies, and not in the store: make the run with field_copy=True, and with all cells, to change it "
+                                  "between steps", errno.ENOTSUP)
+            self.asked.append(Replacement(self._run, field, value))
+
+        self._run._edit(ask)
+
+    def replaced(self, field: str) -> Replacement | None:
+        return next((a for a in reversed(self.asked) if isinstance(a, Replacement) and a.field == field), None)
 
     def done(self, some: list[Any]) -> None:
         self.asked = [a for a in self.asked if a not in some]
@@ -121,22 +200,22 @@ class Edits:
     def reads(self) -> set[str]:
         return set().union(*(a.reads for a in self.asked))
 
-    def change(self, z: int, planes: dict[str, np.ndarray], off: int) -> None:
-        for name in self.reads() - set(planes):
-            planes[name] = self._fixed(name, z, off)
+    def change(self, z: int, planes: dict[str, np.ndarray], off: int, where: Callable[[str], Array | None]) -> None:
+        """where: read-only fields in the store."""
         for one in self.asked:
-            if isinstance(one, Application):
-                one.change(z, planes, off, self._run.step)
-            else:
-                one.change(z, planes, off)
+            fixed = {n: self._fixed(n, z, off, by, where) for n, by in getattr(one, "replaced", {}).items()}
+            one.change(z, {**planes, **fixed}, off, self._run.step)
 
-    def _fixed(self, name: str, z: int, off: int) -> np.ndarray:
-        """Plane z of a read-only field, as it was given, with so many cells of frame. Nobody changes it."""
-        run, h = self._run, self._run.radius
+    def _fixed(self, name: str, z: int, off: int, by: Replacement | None, where: Callable[[str], Array | None]) -> np.ndarray:
+        """Plane z of a read-only field, with so many cells of frame. Nobody changes it."""
+        run, h, stored = self._run, self._run.radius, where(name)
         value = run._problem.fields[name]
-        if isinstance(value, str):
-            raise MemextError(f"{name} is the library's {value!r}, which a function that changes the state cannot read: give an array", errno.ENOTSUP)
-        plane = source_of(run, name, value)._plane(name, value, z + h, run._problem.dtype_of(name))
+        if by is not None:
+            plane = by.plane(z + h)
+        elif stored is not None:
+            plane = stored.plane(z + h)
+        else:
+            plane = source_of(run, name, value)._plane(name, value, z + h, run._problem.dtype_of(name))
         plane = plane[h - off:plane.shape[0] - h + off, h - off:plane.shape[1] - h + off].copy()
         plane.flags.writeable = False
         return plane
@@ -144,9 +223,9 @@ class Edits:
     def plane(self, field: str, z: int, stored: Callable[[str], Array]) -> np.ndarray:
         """A plane with its frame, changed."""
         h = self._run.radius
-        names = {field, *(self.reads() - set(self._run._problem.fixed))}
+        names = {field, *self.reads()}
         planes = {n: stored(n).plane(z).copy() for n in names}
-        self.change(z - h, planes, h)
+        self.change(z - h, planes, h, stored)
         return planes[field]
 
     # ---- as the library calls it
@@ -156,20 +235,46 @@ class Edits:
         return any(a.frame for a in self.asked)
 
     def struct(self) -> tuple[Any, list]:
-        handle = _core.ffi.new_handle(self)
-        made = _core.ffi.new("struct mx_edit *", {"size": _core.ffi.sizeof("struct mx_edit"), "context": handle, "planes": _core.lib.mxp_edit_planes,
-                                                  "frame": self.frame})
-        return made, [handle, made]
+        ffi = _core.ffi
+        handle = ffi.new_handle(self)
+        made = ffi.new("struct mx_edit *", {"size": ffi.sizeof("struct mx_edit"), "context": handle, "frame": self.frame})
+        alive = [handle, made]
+        replaced = {a.field: a for a in self.asked if isinstance(a, Replacement)}
+        if any(not isinstance(a, Replacement) for a in self.asked):
+            made.planes = _core.lib.mxp_edit_planes
+        if replaced:
+            self.source = NewValues(replaced, self._run)
+            source, more = self.source.struct()
+            names = [ffi.new("char[]", n.encode()) for n in replaced]
+            listed = ffi.new("char *[]", [*names, ffi.NULL])
+            made.source, made.fields = source, ffi.cast("const char *const *", listed)
+            alive += [source, more, names, listed]
+        self._during = self._open_fixed()
+        return made, alive
+
+    def _open_fixed(self) -> Callable[[str], Array | None]:
+        """The run has the store to itself now, and does not write to where these lie."""
+        store = self._run.store
+        found = {n: copy.copy(store[n]) for a in self.asked for n in getattr(a, "replaced", {}) if n in store}
+        for array in found.values():
+            array._check = None
+        return found.get
 
     def planes(self, boxes: Any, count: int) -> None:
         problem = self._run._problem
         names = {of_library: name for name, of_library in problem.stored().items()}
         off = problem.radius if self.frame else 0
-        planes = {}
-        for i in range(count):
-            name = names[_core.ffi.string(boxes[i].field).decode()]
-            planes[name] = _core.box_array(boxes[i], problem.dtype_of(name))[0]
-        self.change(boxes[0].z0 - off, planes, off)
+        there, planes = {}, {}  # the library's memory, which nobody keeps, and what the program may keep
+        try:
+            for i in range(count):
+                name = names[_core.ffi.string(boxes[i].field).decode()]
+                there[name] = _core.box_array(boxes[i], problem.dtype_of(name))[0]
+                planes[name] = there[name].copy()
+            self.change(boxes[0].z0 - off, planes, off, self._during)
+            for name, plane in planes.items():
+                there[name][...] = plane
+        finally:
+            there.clear()
 
 
 class StateArray(RawArray):

@@ -48,7 +48,7 @@ class Job:
         self.progress = ffi.new("struct mx_run_progress *", {"size": ffi.sizeof("struct mx_run_progress"), "committed_step": -1})
 
     def _raise(self, code: int, why: Any) -> None:
-        for side in (self.source, self.sink, self.edits):
+        for side in (self.source, self.sink, self.edits, self.edits and self.edits.source):
             if side is not None and side.error is not None:
                 raise side.error
         try:

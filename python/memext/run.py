@@ -17,7 +17,7 @@ import numpy as np
 
 from . import _core
 from .arrays import Array, ObjectArray, Store
-from .edits import Edits, StateArray
+from .edits import Edits, ReplacedArray, StateArray
 from .errors import KernelError, MemextError
 from .identity import files_of
 from .job import Job
@@ -206,12 +206,18 @@ class Run:
             if isinstance(field, Array) and name in self._problem.fixed:
                 return field
             raise KeyError(f"{name} is no array that backend {self.backend} keeps: {', '.join(self._memory or ())}")
-        store, stored = self.store, self._problem.stored()
+        store, stored, replaced = self.store, self._problem.stored(), self._edits.replaced(name)
+        if replaced is not None:
+            return ReplacedArray(replaced)
         if name in self._problem.fixed and name not in store and isinstance(field, Array):
             return field  # read where it lies
         if name not in stored:
             return store[name]
-        return StateArray(store[stored[name]], self._edits, name, lambda other: store[stored[other]])
+        return StateArray(store[stored[name]], self._edits, name, lambda other: store[stored.get(other, other)] if stored.get(other, other) in store else None)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Other values of a read-only field from the present step on: see steps."""
+        self._edits.replace(name, value)
 
     # ---- going on
 
@@ -347,7 +353,7 @@ class Run:
 
     def steps(self, steps: int, check: int | None = None, progress: Any = False) -> Iterator[int]:
         """Computes up to step `steps` and yields the step after every `check` of them, and at the end; the state is committed then: run["u"],
-        reduce() and break are those of this step. What the program changes there, run["u"][...] = a, apply() and params[NAME] = VALUE, holds from this
+        reduce() and break are those of this step. What the program changes there, run["u"][...] = a, apply(), run["k"] = a and params[NAME] = VALUE, holds from this
         step on, and is committed when the loop goes on. A run that goes on begins with the step that is committed, if that is a check, and yields it once
         more, unless its changes are committed.
 
@@ -421,7 +427,7 @@ class Run:
         arrays = {n: self[n] for n in self._problem.state if self.kernel.has_field(n)}
         stored = {} if self._memory is not None else self.store.fields
         for n in self._problem.fixed:
-            arrays[n] = self.store[n] if n in stored else self._problem.fields[n]  # type: ignore[assignment]
+            arrays[n] = self[n] if n in stored else self._problem.fields[n]  # type: ignore[assignment]
         if not (isinstance(floor, (int, float, np.number)) and 0 <= floor < float("inf")):
             raise MemextError(f"floor={floor!r}: a number of 0 or more is needed", errno.EINVAL)
         result = reduce_store(self, reduction, arrays, float(floor))

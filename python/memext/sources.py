@@ -127,10 +127,13 @@ class Source:
     def region(self, box: Any) -> None:
         name = _core.ffi.string(box.field).decode() or "u"
         dtype = self.dtypes[name]
-        out = _core.box_array(box, dtype)
+        out = [_core.box_array(box, dtype)]  # the library's memory: no error's traceback keeps it
         value = self.fields[name]
-        for i, z in enumerate(range(box.z0, box.z1)):
-            out[i] = self._plane(name, value, z, dtype)[box.y0:box.y1, box.x0:box.x1]
+        try:
+            for i, z in enumerate(range(box.z0, box.z1)):
+                out[0][i] = self._plane(name, value, z, dtype)[box.y0:box.y1, box.x0:box.x1]
+        finally:
+            out.clear()
 
     def _plane(self, name: str, value: Values | Array, z: int, dtype: np.dtype) -> np.ndarray:
         if isinstance(value, Values):

@@ -143,12 +143,16 @@ const struct mx_option mx_rows_problem[] = {
              "value at the beginning or the one now. A parameter over time takes another file instead.",
      .needs = "resume"},
     {"edit-input", 0, MX_GROUP_PROBLEM, RUN, 0, 1, true, .take = mx_ask_words, FIELD(edit_inputs),
-     .argument = "[FIELD=]GRID.npy", .summary = "Replaces a field of the state when the run goes on.",
+     .argument = "[FIELD=]GRID.npy", .summary = "Replaces a field when the run goes on.",
      .more =
-         "The file has the cells of the step of the last commit. With a frame it replaces the frame as well, "
+         "Of a field of the state the file has the cells of the step of the last commit. With a frame it "
+         "replaces the frame as well, "
          "without one the interior alone. What the sides of the run say of the frame holds as before. One "
          "pass over the state writes the other Buffer, which is committed before the next step. Repeat "
-         "it for other fields.",
+         "it for other fields.\n"
+         "A field that the kernel only reads holds from there on. It can be replaced if the store has a copy "
+         "of "
+         "it.",
      .needs = "resume"},
     {"field", 0, MX_GROUP_KERNEL, BOTH, FIRST, 1, true, .take = mx_ask_words, FIELD(fields),
      .argument = "NAME=FILE", .summary = "File of a field that the kernel only reads. Repeat it for others.",

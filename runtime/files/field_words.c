@@ -150,7 +150,7 @@ static int take_all_files(struct mx_run_fields *fields, const struct mx_options 
 }
 
 int mx_fields_take_edits(struct mx_run_fields *fields, const struct mx_words *words, mx_why *why) {
-    return take_files(fields, words, "edit-input", 0, why);
+    return take_files(fields, words, "edit-input", -1, why);
 }
 
 int mx_field_take_path(struct mx_run_field *f, const char *path, const char *raw, mx_why *why) {

@@ -11,8 +11,8 @@ const char *const mx_note_partners[MX_NOTE_MOST_BUFFERS] = {"source-b", "target-
 const char *const mx_note_forms[MX_STAGGERED + 1] = {
     [MX_JACOBI] = "jacobi", [MX_LEAPFROG] = "leapfrog", [MX_STAGGERED] = "staggered"};
 
-const char *mx_note_fixed(int32_t field, char name[16]) {
-    snprintf(name, 16, "field-%d", field);
+const char *mx_note_fixed(uint32_t second, int32_t field, char name[16]) {
+    snprintf(name, 16, "field-%d%s", field, (second >> field & 1) != 0 ? "-b" : "");
     return name;
 }
 

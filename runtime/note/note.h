@@ -75,12 +75,15 @@ struct mx_note {
      * newest commit. */
     int64_t before_time, before_edits, before_edited;
     int32_t before_buffer;
+    uint32_t before_second;
     int64_t fixed_beyond;    /* planes that the fields of C have beyond where a neighbour goes on */
     struct mx_plan plan;     /* of the last run on this store; a resumed run may choose another one */
     struct mx_layout layout; /* of the Buffers, as they lie in this store: fixed once they are made */
     int64_t time;            /* steps that Buffer number `buffer` holds */
     int64_t edits;           /* how often a program has changed the state between steps, up to there */
     int64_t edited;          /* the step at which it did so last */
+    uint32_t
+        second; /* bit i: field i of C has got other values, which are in the second of its two Buffers */
     char time_step[MX_TIME_STEP_TEXT]; /* --time-step as it was given; "" = it was not */
     bool timed;                        /* the seconds of these steps are known, */
     double simulated_s;                /* and so many */
@@ -141,6 +144,7 @@ static inline void mx_note_step_on(struct mx_note *n) {
     n->before_edits = n->edits;
     n->before_edited = n->edited;
     n->before_buffer = n->buffer;
+    n->before_second = n->second;
 }
 /* The store of a rank goes back to the state before its newest one. */
 static inline void mx_note_go_back(struct mx_note *n) {
@@ -148,6 +152,7 @@ static inline void mx_note_go_back(struct mx_note *n) {
     n->edits = n->before_edits;
     n->edited = n->before_edited;
     n->buffer = n->before_buffer;
+    n->second = n->before_second;
 }
 
 /* Does the state rest on this change of a parameter? Else it is dropped: the program makes it again. */
@@ -186,9 +191,9 @@ bool mx_note_unescape(const char *text, char *out, size_t capacity_bytes);
 /* Names of the Buffers in a store, by number. */
 extern const char *const mx_note_buffers[MX_NOTE_MOST_BUFFERS];
 /* Of array B, where a Buffer is a pair; and of the fields of C ("field-0", ...) that the run has a copy of.
- */
+ * second: as in struct mx_note, for "field-0-b". */
 extern const char *const mx_note_partners[MX_NOTE_MOST_BUFFERS];
-const char *mx_note_fixed(int32_t field, char name[16]);
+const char *mx_note_fixed(uint32_t second, int32_t field, char name[16]);
 
 /* Writes the text and a closing 0. Its length, or -ENOSPC where capacity is too small (paths of several
  * thousand bytes), -ENOMEM. */

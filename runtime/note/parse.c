@@ -226,6 +226,7 @@ static void parse_ranks(struct mx_note_reader *r, const json_t *o, struct mx_not
     if (n->edits > 0) {
         n->before_edits = mx_note_whole(r, o, "before_edits", 0, n->edits);
         n->before_edited = mx_note_whole(r, o, "before_edited", 0, n->before_time);
+        n->before_second = (uint32_t)mx_note_whole(r, o, "before_second", 0, UINT32_MAX);
     }
     n->before_buffer = (int32_t)mx_note_whole(r, o, "before_buffer", 0, n->n_buffers - 1);
     n->fixed_beyond = mx_note_whole(r, o, "fixed_beyond", 0, p->all_nz);
@@ -390,6 +391,8 @@ static void parse_edits(struct mx_note_reader *r, const json_t *o, struct mx_not
     if (json_object_get(o, "edits") == NULL) return;
     n->edits = mx_note_whole(r, o, "edits", 1, INT64_MAX / 4);
     n->edited = mx_note_whole(r, o, "edited", 0, n->time);
+    if (json_object_get(o, "second") != NULL)
+        n->second = (uint32_t)mx_note_whole(r, o, "second", 1, UINT32_MAX);
 }
 
 static void parse_rest(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {

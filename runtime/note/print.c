@@ -199,6 +199,7 @@ static json_t *print_ranks(const struct mx_note *n) {
     mx_json_put_whole(o, "before_step", n->before_time);
     if (n->edits > 0) mx_json_put_whole(o, "before_edits", n->before_edits);
     if (n->edits > 0) mx_json_put_whole(o, "before_edited", n->before_edited);
+    if (n->edits > 0) mx_json_put_whole(o, "before_second", n->before_second);
     mx_json_put_whole(o, "before_buffer", n->before_buffer);
     mx_json_put_whole(o, "fixed_beyond", n->fixed_beyond);
     return o;
@@ -210,6 +211,7 @@ static void put_moment(json_t *o, const struct mx_note *n) {
     if (n->edits == 0) return;
     mx_json_put_whole(o, "edits", n->edits);
     mx_json_put_whole(o, "edited", n->edited);
+    if (n->second != 0) mx_json_put_whole(o, "second", n->second);
 }
 
 /* Sides that note 6 has no words for. */

@@ -127,8 +127,9 @@ static json_t *json_arrays(const struct mx_stored *s) {
         if (f->array == MX_FIELD_OF_C) {
             const struct mx_fixed_layout *c = &l->fixed[f->index];
             if (!c->user_file)
-                add_array(list, n, f->name, f->dtype, extent_of(&s->facts, mx_note_fixed(f->index, name)),
-                          c->offset_bytes, c->row_pitch_bytes, c->plane_pitch_bytes, h, h);
+                add_array(list, n, f->name, f->dtype,
+                          extent_of(&s->facts, mx_note_fixed(n->second, f->index, name)), c->offset_bytes,
+                          c->row_pitch_bytes, c->plane_pitch_bytes, h, h);
             continue;
         }
         const int array = leapfrog ? f->array ^ (int)(n->time & 1) : f->array;

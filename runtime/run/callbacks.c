@@ -2,6 +2,7 @@
 /* callbacks.c - sources and sinks of programs. */
 #include "run/callbacks.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -100,6 +101,25 @@ int mx_run_take_source(struct mx_run *r, const struct mx_source *source, mx_why 
         return mx_fail(why, -EINVAL, "no grid: the source %s does not say its extents: give size=NX NY NZ",
                        name);
     r->source.name = strcpy(r->source_name, name);
+    return 0;
+}
+
+int mx_run_take_values(struct mx_run *r, const struct mx_edit *edit, mx_why *why) {
+    struct mx_run_edit *e = &r->edit;
+    const struct mx_source none = {.size = 0};
+    int err = mx_run_take_struct(&e->values, sizeof e->values, edit->source != NULL ? edit->source : &none,
+                                 "mx_source", why);
+    if (err < 0) return err;
+    source_of_rows(&e->values, &e->value_rows);
+    if (e->values.region == NULL)
+        return mx_fail(why, -EINVAL, "fields that change need a source with a function `region` or `row`");
+    e->n_names = 0;
+    for (const char *const *name = edit->fields; *name != NULL; name++) {
+        if (e->n_names == MX_MAX_FIXED || strlen(*name) >= MX_FIELD_NAME)
+            return mx_fail(why, -EINVAL, "'%.40s' is no read-only field of the run, which has %d at most",
+                           *name, MX_MAX_FIXED);
+        snprintf(e->name[e->n_names++], MX_FIELD_NAME, "%s", *name);
+    }
     return 0;
 }
 

@@ -9,6 +9,8 @@
 int mx_run_take_struct(void *to, size_t known, const void *from, const char *what, mx_why *why);
 /* NULL: there is none. -EINVAL with a sentence. */
 int mx_run_take_source(struct mx_run *r, const struct mx_source *source, mx_why *why);
+/* Of mx_run_edit: the names of read-only fields, and where their values come from. */
+int mx_run_take_values(struct mx_run *r, const struct mx_edit *edit, mx_why *why);
 int mx_run_take_sink(struct mx_run *r, const struct mx_sink *sink, mx_why *why);
 
 #endif

@@ -46,7 +46,10 @@ void mx_run_release(struct mx_run *r) {
         mx_buffer_close(r->buffer[i]);
         mx_buffer_close(r->partner[i]);
     }
-    for (int i = 0; i < MX_MAX_FIXED; i++) mx_buffer_close(r->fixed[i]);
+    for (int i = 0; i < MX_MAX_FIXED; i++) {
+        mx_buffer_close(r->fixed[i]);
+        mx_buffer_close(r->edit.buffer[i]);
+    }
     mx_buffer_close(r->seams);
     mx_parts_close(r);
     for (int i = 0; i < MX_MAX_FIXED; i++) mx_device_close(r->file[i]);

@@ -246,7 +246,9 @@ int mx_run_edit(mx_run *r, const struct mx_edit *edit, mx_why *why) {
     int err = mx_run_take_struct(&given, sizeof given, edit, "mx_edit", why);
     if (err == 0 && !r->o.resume)
         err = mx_fail(why, -EINVAL, "a run that begins has no state to change: give the option resume");
-    if (err == 0 && given.planes == NULL) err = mx_fail(why, -EINVAL, "mx_edit needs a function `planes`");
+    if (err == 0 && given.planes == NULL && given.fields == NULL)
+        err = mx_fail(why, -EINVAL, "mx_edit needs a function `planes`, or `fields`");
+    if (err == 0 && given.fields != NULL) err = mx_run_take_values(r, &given, why);
     if (err < 0) return err;
     pthread_mutex_lock(&r->lock);
     if (r->state != MX_RUN_OPEN)

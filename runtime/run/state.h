@@ -51,9 +51,14 @@ enum { MX_FIXED_UNIT_BYTES = 4096 };
 
 /* What is done to the state before the run goes on. */
 struct mx_run_edit {
-    struct mx_edit program;      /* planes NULL = nothing */
-    struct mx_run_fields *files; /* of --edit-input: fields with an open file; NULL = none */
-    bool done;
+    struct mx_edit program;                 /* planes NULL = nothing */
+    struct mx_run_fields *files;            /* of --edit-input: fields with an open file; NULL = none */
+    char name[MX_MAX_FIXED][MX_FIELD_NAME]; /* fields of C that a program gives other values, `values` */
+    int32_t n_names;
+    struct mx_source values, value_rows;
+    uint32_t fixed;                  /* bit i: field i of C gets other values */
+    mx_buffer *buffer[MX_MAX_FIXED]; /* for which it has this Buffer */
+    bool state, done;                /* fields of the state are changed; all is committed */
 };
 
 enum mx_run_state { MX_RUN_OPEN, MX_RUN_READY, MX_RUN_AT_WORK, MX_RUN_ENDED };
@@ -170,13 +175,14 @@ static inline int mx_run_stopped(const struct mx_run *r) { return r->stop ? -EIN
 static inline bool mx_run_has_store(const struct mx_run *r) { return r->resumed && !r->recut.asked; }
 /* The state is changed before the run goes on. */
 static inline bool mx_run_edits(const struct mx_run *r) {
-    return r->edit.program.planes != NULL || r->o.edit_inputs.n > 0;
+    return r->edit.program.planes != NULL || r->edit.n_names > 0 || r->o.edit_inputs.n > 0;
 }
 /* And its frame with it. */
 static inline bool mx_run_edits_frame(const struct mx_run *r) {
     bool frame = r->edit.program.planes != NULL && r->edit.program.frame;
     for (int32_t i = 0; r->edit.files != NULL && i < r->edit.files->n; i++)
-        frame |= r->edit.files->field[i].npy.fd >= 0 && r->edit.files->field[i].frame;
+        frame |= r->edit.files->field[i].npy.fd >= 0 && r->edit.files->field[i].frame &&
+                 r->edit.files->field[i].array != MX_FIELD_OF_C;
     return frame;
 }
 /* Something is still written to its Buffers. */

@@ -412,3 +412,103 @@ def test_taken_along(mx, quick_place):  # noqa: F811
     with mx.Run(half, **made) as run:
         for step in run.steps(12, check=4):
             assert step != 8 or run.reduce(largest, taken=True).total == seen[-1]
+
+
+def test_python_read_only_fields(mx, quick_place, heat):  # noqa: F811
+    """Other values of a field that the kernel only reads: from that step on, also for a program that is started again, and for functions that change the state."""
+    rng = np.random.default_rng(10)
+    u, k, more = rng.random((12, 11, 10)), rng.random((10, 9, 8)), rng.random((3, 10, 9, 8))
+    inside = (slice(1, -1),) * 3
+    made = {"u": u, "k": k, "device": quick_place, "dram": "64MiB", "keep": True, "integrity": True}
+
+    now = heat.reference(2, u=u, k=k)["u"]
+    now[inside] += more[0] - k
+    now[inside] *= more[0]
+    for value in (more[0], more[1], np.full_like(k, 0.25)):
+        now = heat.reference(2, u=now, k=value)["u"]
+
+    def steps(run, last):
+        for step in run.steps(8, check=2):
+            if step == 2:
+                run.apply(lambda u, k, z: u + (more[0][z] - k))
+                run["k"] = more[0]
+                assert np.array_equal(run["k"][inside], more[0])
+                run.apply(lambda u, k: u * k)
+            if step == 4:
+                run["k"] = more[2]
+                run["k"] = more[1]
+            if step == last:
+                break
+            if step == 6:
+                run.apply(lambda u, k, z: u + (k - more[1][z]))
+                run["k"] = 0.25
+
+    with mx.Run(heat, **{**made, "keep": False}) as run:
+        steps(run, None)
+        assert np.array_equal(run["u"][...], now) and run.store.info["edits"] == 3
+    for last in (2, 4, 6, None):  # what was changed where the loop was left is committed at the end
+        with mx.Run(heat, **made) as run:
+            steps(run, last)
+            if last is None:
+                assert np.array_equal(run["u"][...], now) and np.array_equal(run["k"][inside], np.full_like(k, 0.25))
+    with mx.Run(heat, **{**made, "force": True, "resume": False}) as run:
+        run.advance(2)
+        for name, value, says in (("u", u, "changes it"), ("v", u, "the kernel has k"), ("k", u[:5], "is needed"), ("k", "random", "an array, a number")):
+            with pytest.raises(mx.MemextError, match=says):
+                run[name] = value
+    np.save(quick_place / "k.npy", np.pad(k, 1))
+    with mx.Run(heat, **{**made, "k": quick_place / "k.npy", "force": True, "resume": False, "integrity": False}) as run:
+        run.advance(2)
+        with pytest.raises(mx.MemextError, match="field_copy=True"):
+            run["k"] = k
+
+
+FIXED = """#define MX_NAME "fixed"
+#define MX_RADIUS 1
+#define MX_FIXED_RADIUS 1
+#define MX_STATE(F) F(u, double)
+#define MX_FIXED(F) F(k, float)
+#include <memext/cell.h>
+MX_CELL
+SET(u, AT(u, 0, 0, 0) + 0.1 * AT(k, 0, 0, 1) * (AT(u, 0, 1, 0) - AT(u, 0, 0, 0)));
+MX_END
+"""
+
+
+@pytest.mark.parametrize(("ranks", "more"), [(1, []), (1, ["--integrity"]), (2, []), (2, ["--integrity"]), (3, [])])
+def test_command_read_only(memext, quick_place, tmp_path, ranks, more):
+    """Twice other values of a read-only field, with a field of the state and alone; the run goes on with another number of ranks; a failed commit leaves the former values."""
+    rng = np.random.default_rng(ranks)
+    (tmp_path / "fixed.c").write_text(FIXED)
+    k = [rng.random((24, 14, 12)).astype("f4") for _ in range(3)]
+    for i, cells in enumerate(k):
+        np.save(tmp_path / f"k{i}.npy", cells)
+    np.save(tmp_path / "u.npy", rng.random((24, 14, 12)))
+    several = ["--ranks", ranks] if ranks > 1 else []
+    base = ["--kernel", tmp_path / "fixed.c"]
+    memext.run(*base, "--input", tmp_path / "u.npy", "--field", f"k={tmp_path}/k0.npy", "--field-copy", "-t", 4, "-d", quick_place, "--plan", "stream by=6 bt=2", "--keep", *several, *more)
+    failed = memext("run", "--resume", "-d", quick_place, "-t", 6, "--edit-input", f"k={tmp_path}/k2.npy", "--keep", *several, "--backend", "fault:aio", "--fault", "seed=1,eio=1", check=False)
+    assert failed.returncode == 3, failed.stderr
+    first = memext.run("--resume", "-d", quick_place, "-t", 6, "--edit-input", f"k={tmp_path}/k1.npy", "--keep", "--backend", "aio", *several)
+    check_bytes(first)
+    both = ["--edit-input", f"k={tmp_path}/k2.npy", "--edit-input", f"u={tmp_path}/u.npy"]
+    check_bytes(memext.run("--resume", "-d", quick_place, "-t", 8, *both, "--keep", *several))
+    done = memext.run("--resume", "-d", quick_place, "-t", 10, *(["--ranks", 2] if ranks != 2 else []), "--keep")
+    plain = ["--backend", "dram", "--algorithm", "direct"]
+    middle = memext.run(*base, "--input", tmp_path / "u.npy", "--field", f"k={tmp_path}/k0.npy", "-t", 4, *plain, "-o", tmp_path / "u4.npy")
+    middle = memext.run(*base, "--input", tmp_path / "u4.npy", "--field", f"k={tmp_path}/k1.npy", "-t", 2, *plain)
+    assert first["checksum"] == middle["checksum"]
+    want = memext.run(*base, "--input", tmp_path / "u.npy", "--field", f"k={tmp_path}/k2.npy", "-t", 4, *plain)
+    assert done["checksum"] == want["checksum"]
+
+
+def test_read_only_in_place(memext, quick_place, tmp_path):
+    (tmp_path / "fixed.c").write_text(FIXED)
+    np.save(tmp_path / "k.npy", np.ones((24, 14, 12), "f4"))
+    np.save(tmp_path / "bare.npy", np.ones((22, 12, 10), "f4"))
+    memext.run("--kernel", tmp_path / "fixed.c", "-n", 10, 12, 22, "--init", "random", "--field", f"k={tmp_path}/k.npy", "-t", 4, "-d", quick_place, "--keep")
+    refused = memext("run", "--resume", "-d", quick_place, "-t", 6, "--edit-input", f"k={tmp_path}/k.npy", check=False)
+    assert refused.returncode == 2 and "--field-copy" in refused.stderr
+    memext.run("--kernel", tmp_path / "fixed.c", "-n", 10, 12, 22, "--init", "random", "--field", f"k={tmp_path}/k.npy", "--field-copy", "-t", 4, "-d", quick_place, "--keep", "--force")
+    refused = memext("run", "--resume", "-d", quick_place, "-t", 6, "--edit-input", f"k={tmp_path}/bare.npy", check=False)
+    assert refused.returncode == 2 and "give a file with the frame" in refused.stderr

@@ -441,10 +441,17 @@ struct mx_edit {
     /* The planes come with their frame, and the frame may be changed where the sides are fixed. Otherwise
      * they are those of the interior. */
     bool frame;
+    /* Read-only fields that get other values from here on: names, NULL at the end. `source` has their planes,
+     * frame included: its functions region (or row) and nothing else are called, as in struct mx_source. A
+     * field whose file is read in place keeps its values (-ENOTSUP; the option field-copy at the beginning
+     * prevents that). NULL = none. `planes` may be NULL then. */
+    const char *const *fields;
+    const struct mx_source *source;
 };
 
-/* Asks for that, before mx_run_prepare or mx_run_start. *edit is copied. Also for a run without steps left:
- * it changes the state and ends. -EINVAL (without resume, or size), -EALREADY (it was prepared or started).
+/* Asks for that, before mx_run_prepare or mx_run_start. *edit is copied, *source and the names too. Also for
+ * a run without steps left: it changes the state and ends. -EINVAL (without resume, or size), -EALREADY (it
+ * was prepared or started).
  */
 int mx_run_edit(mx_run *run, const struct mx_edit *edit, mx_why *why);
 

@@ -82,8 +82,20 @@ static int open_fixed(struct mx_run *r) {
         if (r->file[i] != NULL)
             err = mx_buffer_open(r->file[i], MX_FILE_BUFFER, &r->why, &r->fixed[i]);
         else if (!r->report.layout.fixed[i].user_file) /* of a run that is done no file is opened */
-            err = open_extent(r, mx_note_fixed(i, name), r->report.layout.fixed[i].bytes, mx_run_has_store(r),
-                              false, &r->fixed[i]);
+            err = open_extent(r, mx_note_fixed(r->note.second, i, name), r->report.layout.fixed[i].bytes,
+                              mx_run_has_store(r), false, &r->fixed[i]);
+    }
+    return err;
+}
+
+/* Fields of C that get other values have them in the other of their two Buffers. */
+static int open_changed(struct mx_run *r) {
+    int err = 0;
+    for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && err == 0; i++) {
+        char name[16];
+        if ((r->edit.fixed >> i & 1) == 0) continue;
+        err = open_extent(r, mx_note_fixed(~r->note.second, i, name), r->report.layout.fixed[i].bytes, false,
+                          false, &r->edit.buffer[i]);
     }
     return err;
 }
@@ -162,6 +174,7 @@ int mx_run_open_store(struct mx_run *r) {
         err = mx_budget_create(r->report.dram_limit_bytes, r->request.reserve_bytes, &r->why, &r->budget);
     for (int32_t i = 0; i < r->n_buffers && err == 0; i++) err = open_buffer(r, i);
     if (err == 0) err = open_fixed(r);
+    if (err == 0) err = open_changed(r);
     if (err == 0) err = open_seams(r);
     if (err == 0) err = take_integrity(r);
     if (err == 0) err = begin_after(r);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* edit_files.c - files that replace fields of the state when a run goes on (--edit-input). */
+/* edit_files.c - fields that get other values when a run goes on: which, and from where (--edit-input,
+ * mx_run_edit). */
 #include "run/open/open.h"
 
 #include "files/field_words.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* The fields of the state, none of which has a file yet. */
+/* All fields, none of which has values yet. */
 static void fields_of(const struct mx_run *r, struct mx_run_fields *out) {
     out->n = 0;
     for (int32_t i = 0; i < r->fields.n || (i == 0 && r->system == NULL); i++) {
@@ -22,14 +24,62 @@ static void fields_of(const struct mx_run *r, struct mx_run_fields *out) {
     }
 }
 
+/* Those whose values the program has. */
+static int take_names(struct mx_run *r, struct mx_run_fields *files) {
+    for (int32_t k = 0; k < r->edit.n_names; k++) {
+        struct mx_run_field *f = NULL;
+        for (int32_t i = 0; i < files->n; i++)
+            if (files->field[i].array == MX_FIELD_OF_C && strcmp(files->field[i].name, r->edit.name[k]) == 0)
+                f = &files->field[i];
+        if (f == NULL)
+            return mx_fail(&r->why, -EINVAL, "'%s' is no read-only field of the run, so it gets no values",
+                           r->edit.name[k]);
+        f->program = true;
+        f->made = (struct mx_frame){MX_FRAME_INCLUDED, 0};
+    }
+    return 0;
+}
+
+static int refuse_in_place(struct mx_run *r, const struct mx_run_field *f) {
+    return mx_fail(&r->why, -ENOTSUP,
+                   "the field %s is not in the store: the run reads it from %.300s%s; only a run that began "
+                   "with --field-copy, and with a file of all cells, can change it",
+                   f->name, f->path, f->alike != 0 ? ", and DRAM holds it whole" : "");
+}
+
+/* A field of C that is read around the cell needs its frame. */
+static int check_frame(struct mx_run *r, const struct mx_run_field *f) {
+    if (f->program || f->frame || r->system->hc == 0 || f->made.kind != MX_FRAME_INCLUDED) return 0;
+    return mx_fail(&r->why, -EINVAL,
+                   "%.200s has no frame, and the kernel reads %s around the cell: give a file with the frame "
+                   "of %d cells",
+                   f->path, f->name, r->o.problem.h);
+}
+
+static int take_one(struct mx_run *r, struct mx_run_field *f, const struct mx_run_field *now) {
+    const bool of_c = f->array == MX_FIELD_OF_C;
+    if (f->path[0] == 0 && !f->program) return 0;
+    if (of_c && now->in_place) return refuse_in_place(r, now);
+    int err = f->path[0] != 0 ? mx_field_open_edit(f, &r->o.problem, &r->why) : 0;
+    if (err == 0 && of_c) err = check_frame(r, f);
+    if (of_c)
+        r->edit.fixed |= UINT32_C(1) << f->index;
+    else
+        r->edit.state = true;
+    return err;
+}
+
 int mx_run_take_edit_files(struct mx_run *r) {
-    if (r->o.edit_inputs.n == 0) return 0;
+    if (!mx_run_edits(r)) return 0;
     struct mx_run_fields *files = r->edit.files = calloc(1, sizeof *files);
     if (files == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the fields of a run");
+    r->edit.state = r->edit.program.planes != NULL;
     fields_of(r, files);
     int err = mx_fields_take_edits(files, &r->o.edit_inputs, &r->why);
+    if (err == 0 && r->system != NULL) err = mx_fields_take_frames(files, r->system, &r->o.frames, &r->why);
+    if (err == 0) err = take_names(r, files);
     for (int32_t i = 0; i < files->n && err == 0; i++)
-        if (files->field[i].path[0] != 0) err = mx_field_open_edit(&files->field[i], &r->o.problem, &r->why);
+        err = take_one(r, &files->field[i], &r->fields.field[i]);
     return err;
 }
 

@@ -81,7 +81,9 @@ uint64_t mx_run_stored_bytes(const struct mx_run *r) {
     uint64_t bytes = (uint64_t)mx_run_buffers(r) * (uint64_t)r->report.layout.buffer_bytes +
                      (uint64_t)r->report.side_file_bytes;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem); i++)
-        bytes += r->report.layout.fixed[i].user_file ? 0 : (uint64_t)r->report.layout.fixed[i].bytes;
+        if (!r->report.layout.fixed[i].user_file)
+            bytes += (uint64_t)r->report.layout.fixed[i].bytes *
+                     (1 + ((r->edit.fixed | r->note.second | r->note.before_second) >> i & 1));
     return bytes;
 }
 

@@ -210,7 +210,8 @@ int32_t mx_run_copied_fields(const struct mx_run *r) {
 
 int32_t mx_run_arrays(const struct mx_run *r, int32_t n_buffers) {
     const int32_t n = n_buffers * (r->tuned.shape.pairs ? 2 : 1) + (r->report.side_file_bytes > 0);
-    return (n + mx_run_copied_fields(r)) * (mx_run_has_hashes(r) ? 2 : 1);
+    const int32_t seconds = __builtin_popcount(r->edit.fixed | r->note.second | r->note.before_second);
+    return (n + seconds + mx_run_copied_fields(r)) * (mx_run_has_hashes(r) ? 2 : 1);
 }
 
 /* A third Buffer leaves as much space again as it takes. */

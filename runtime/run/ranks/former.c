@@ -50,6 +50,7 @@ static int take_one(struct mx_run *r, const struct mx_stored *s, int32_t k, int6
     f->first_plane = n->problem.first_plane;
     f->planes = n->problem.nz;
     f->buffer = newest ? n->buffer : n->before_buffer;
+    f->second = newest ? n->second : n->before_second;
     f->layout = n->layout;
     f->integrity_unit = n->integrity_unit;
     f->generation = s->facts.generation;
@@ -67,6 +68,7 @@ static void turn_note(struct mx_run *r) {
     if (!newest) mx_note_go_back(n);
     n->before_time = n->time, n->before_edits = n->edits, n->before_edited = n->edited;
     n->buffer = n->before_buffer = 0;
+    n->second = n->before_second = 0;
     n->checksum[0] = 0;
     r->o.integrity |= n->integrity_unit > 0;
     n->integrity_unit = 0;

@@ -11,6 +11,7 @@ struct mx_former {
     char path[PATH_MAX];
     int64_t first_plane, planes;
     int32_t buffer;
+    uint32_t second; /* of its note */
     struct mx_layout layout;
     int64_t integrity_unit;
     uint64_t generation; /* of the store when its note was read */

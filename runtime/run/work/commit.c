@@ -20,7 +20,7 @@ static int commit(struct mx_run *r, int64_t time, int32_t buffer, bool edited) {
     mx_note_step_on(n);
     n->time = r->first_time + time;
     n->buffer = buffer;
-    if (edited) n->edits++, n->edited = n->time;
+    if (edited) n->edits++, n->edited = n->time, n->second ^= r->edit.fixed;
     /* Another state than the one that a former run ended with: finish() gives this one's. */
     if (edited || n->time != former) n->checksum[0] = 0;
     if (r->tuned.shape.in_place) mx_note_step_on(n);
@@ -34,7 +34,8 @@ static int commit(struct mx_run *r, int64_t time, int32_t buffer, bool edited) {
     if (err == 0) err = mx_run_meet_to_commit(r);
     if (err == 0) mx_run_committed(r);
     /* Which is what there is to go on from. */
-    if (err < 0) n->time = former, n->edits = former_edits, n->edited = former_edited;
+    if (err < 0)
+        n->time = former, n->edits = former_edits, n->edited = former_edited, n->second = n->before_second;
     r->recut.turned |= err == 0;
     return err;
 }

@@ -25,7 +25,7 @@ static int parts_of(const struct mx_run *r) { return r->tuned.shape.pairs ? 2 : 
 
 int32_t mx_run_edit_target(const struct mx_run *r) {
     const bool fresh = !mx_run_has_store(r) || r->note.pending;
-    return ((fresh ? 0 : r->note.buffer) + 1) % r->n_buffers;
+    return ((fresh ? 0 : r->note.buffer) + r->edit.state) % r->n_buffers;
 }
 
 /* ------------------------------------------------------------------ one plane */
@@ -187,7 +187,10 @@ static int64_t bytes_of_images(const struct mx_run *r, bool write) {
 
 static int64_t bytes_of(const struct mx_run *r, bool write) {
     const int64_t state = parts_of(r) * r->report.layout.buffer_bytes;
-    return mx_run_edits(r) ? state + bytes_of_images(r, write) : 0;
+    int64_t fixed = 0;
+    for (int32_t i = 0; i < mx_fixed_count(&r->o.problem); i++)
+        if (write && (r->edit.fixed >> i & 1) != 0) fixed += r->report.layout.fixed[i].bytes;
+    return fixed + (r->edit.state ? state + bytes_of_images(r, write) : 0);
 }
 int64_t mx_run_edit_read_bytes(const struct mx_run *r) { return bytes_of(r, false); }
 int64_t mx_run_edit_write_bytes(const struct mx_run *r) { return bytes_of(r, true); }
@@ -219,16 +222,39 @@ static int go_over(struct pass *s) {
     return err;
 }
 
-int mx_run_edit_state(struct mx_run *r) {
-    const int32_t target = mx_run_edit_target(r);
+static int change_state(struct mx_run *r, int32_t target) {
     struct pass s = {.r = r, .parts = parts_of(r)};
-    if (!mx_run_edits(r)) return 0;
     for (int i = 0; i < s.parts; i++) s.to[i] = mx_run_buffer(r, target, i);
     r->why.text[0] = 0;
     r->note.framed &= ~(UINT32_C(1) << target);
     int err = go_over(&s);
     if (err == 0) err = mx_run_check_edited(r, &s.found);
     if (err == 0 && mx_run_edits_frame(r)) r->note.framed = 0;
+    return err;
+}
+
+/* Fields of C, into the other of their two Buffers, which the run reads from here on. */
+static int change_fixed(struct mx_run *r, int32_t i) {
+    struct mx_fields_fill from = mx_run_fill(r, MX_FIELD_OF_C, i, NULL);
+    from.fields = r->edit.files;
+    from.source = &r->edit.values;
+    int err = r->note.integrity_unit > 0 ? mx_run_check_fixed(r, r->edit.buffer[i], i, false) : 0;
+    if (err == 0) err = mx_run_write_fixed(r, i, r->edit.buffer[i], &from);
+    if (err < 0) return err;
+    mx_buffer_close(r->fixed[i]);
+    r->fixed[i] = r->edit.buffer[i];
+    r->edit.buffer[i] = NULL;
+    r->fixed_saved = false;
+    return 0;
+}
+
+int mx_run_edit_state(struct mx_run *r) {
+    const int32_t target = mx_run_edit_target(r);
+    int err = 0;
+    if (!mx_run_edits(r)) return 0;
+    for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && err == 0; i++)
+        if ((r->edit.fixed >> i & 1) != 0) err = change_fixed(r, i);
+    if (err == 0 && r->edit.state) err = change_state(r, target);
     if (err == 0 && (err = mx_run_commit_edit(r, target)) < 0) mx_run_fail_commit(r, "first", err);
     r->edit.done = err == 0;
     return err;

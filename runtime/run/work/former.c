@@ -76,7 +76,7 @@ static int open_device(struct reader *e, const struct mx_former *f, const char *
 static int open_hashes_of_fixed(struct reader *e, const struct mx_former *f) {
     char field[16], name[24];
     mx_buffer *sums = NULL;
-    snprintf(name, sizeof name, "%s.sum", mx_note_fixed(e->fixed, field));
+    snprintf(name, sizeof name, "%s.sum", mx_note_fixed(f->second, e->fixed, field));
     if (pitch_of(e, f) % MX_FIXED_UNIT_BYTES != 0 || mx_buffer_open(e->device, name, NULL, &sums) < 0)
         return 0;
     mx_buffer_close(sums);
@@ -85,7 +85,7 @@ static int open_hashes_of_fixed(struct reader *e, const struct mx_former *f) {
 
 static int open_buffer(struct reader *e, const struct mx_former *f) {
     char field[16];
-    const char *name = e->fixed >= 0  ? mx_note_fixed(e->fixed, field)
+    const char *name = e->fixed >= 0  ? mx_note_fixed(f->second, e->fixed, field)
                        : e->part == 1 ? mx_note_partners[f->buffer]
                                       : mx_note_buffers[f->buffer];
     mx_why *why = &e->r->why;

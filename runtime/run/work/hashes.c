@@ -18,7 +18,9 @@ int mx_run_check_fixed(struct mx_run *r, mx_buffer *buffer, int32_t field, bool 
     if (err == 0 && saved) err = mx_buffer_integrity_load(buffer);
     if (err == -ENODATA)
         err = 0; /* of an older memext, which kept none: they are taken with the first look */
-    return err == 0 || r->why.text[0] != 0 ? err : mx_run_no_hashes(r, mx_note_fixed(field, name), err);
+    return err == 0 || r->why.text[0] != 0
+               ? err
+               : mx_run_no_hashes(r, mx_note_fixed(r->note.second, field, name), err);
 }
 
 /* How often that happens is decided by the clock: it is counted by itself, no part of what is predicted. */

@@ -60,23 +60,6 @@ static int copy_frames(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ the initial grid */
 
-/* The fields that a kernel only reads, as far as the run has a copy of them. */
-static int write_fixed(struct mx_run *r) {
-    int err = 0;
-    for (int32_t i = 0; i < mx_fixed_count(&r->o.problem) && err == 0; i++) {
-        struct mx_layout layout;
-        if (r->file[i] != NULL || mx_is_profile(&r->o.problem, i)) continue;
-        mx_layout_of_fixed(&r->report.layout, i, &layout);
-        struct mx_fields_fill fill = mx_run_fill(r, MX_FIELD_OF_C, i, &layout);
-        const int64_t pitch = layout.plane_pitch_bytes;
-        struct mx_sided_field sided = {r, &layout, r->system->fixed[i].dtype, &fill,
-                                       r->report.layout.fixed[i].offset_bytes / pitch};
-        layout.planes = layout.buffer_bytes / pitch;
-        err = mx_run_pass_layout(r, "fields", r->fixed[i], &layout, true, mx_fill_sided_field, &sided);
-    }
-    return err;
-}
-
 /* Buffers that get the state which a run begins with: as many as the algorithm wants to find it in. */
 static int32_t first_count(const struct mx_run *r) { return r->tuned.shape.init_both ? r->n_buffers : 1; }
 static uint32_t first_buffers(const struct mx_run *r) { return (UINT32_C(1) << first_count(r)) - 1; }
@@ -117,7 +100,7 @@ static int write_initial_grid(struct mx_run *r) {
     }
     if (err == 0) r->note.framed |= first_buffers(r);
     if (err == 0) err = mx_run_check_initial(r, &found);
-    return err < 0 || r->resumed ? err : write_fixed(r);
+    return err < 0 || r->resumed ? err : mx_run_write_all_fixed(r);
 }
 
 /* The first sweep reads what the run begins with, and no Buffer holds it. */
@@ -129,7 +112,7 @@ static int begin_fused(struct mx_run *r) {
         err = mx_run_fuse_frames(r);
         if (err == 0) r->note.framed |= first_buffers(r);
     }
-    return err < 0 || r->resumed ? err : write_fixed(r);
+    return err < 0 || r->resumed ? err : mx_run_write_all_fixed(r);
 }
 
 /* All that can be refused was: what is in the way goes now, and not before. */

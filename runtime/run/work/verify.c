@@ -118,8 +118,8 @@ static int open_whole(struct mx_run *r, struct whole *w) {
         char name[16];
         struct mx_layout layout;
         if (mx_is_profile(&r->whole, i)) continue;
-        err = mx_buffer_create(w->device, mx_note_fixed(i, name), (uint64_t)w->layout.fixed[i].bytes, &r->why,
-                               &w->fixed[i]);
+        err = mx_buffer_create(w->device, mx_note_fixed(0, i, name), (uint64_t)w->layout.fixed[i].bytes,
+                               &r->why, &w->fixed[i]);
         if (err < 0) break;
         mx_layout_of_fixed(&w->layout, i, &layout);
         struct mx_fields_fill fill = mx_run_fill(r, MX_FIELD_OF_C, i, &layout);

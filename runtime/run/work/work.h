@@ -45,6 +45,13 @@ int mx_run_fail_commit(struct mx_run *r, const char *which, int err);
 /* Of ranks that go on: all are at the state that they have in common, and their stores say so. */
 int mx_run_settle_state(struct mx_run *r);
 
+/* ---- fixed.c */
+
+/* A field of C, into one of its Buffers; `from` has all but the layout. */
+int mx_run_write_fixed(struct mx_run *r, int32_t field, mx_buffer *to, struct mx_fields_fill *from);
+/* All of them, as far as the run has a copy. */
+int mx_run_write_all_fixed(struct mx_run *r);
+
 /* ---- initial.c, former.c */
 
 /* Bits of the Buffers that have to get the frame before a resumed run goes on: those of an algorithm that
