@@ -121,7 +121,7 @@ int mx_cache_work_in(const char *cache, mx_why *why, char *out, size_t capacity)
 static void hash_cpu(XXH3_state_t *state) {
     FILE *file = fopen("/proc/cpuinfo", "re");
     if (file == NULL) return;
-    static const char *const wanted[] = {"vendor_id", "cpu family", "model", "stepping", "mx_compiler_flags",
+    static const char *const wanted[] = {"vendor_id", "cpu family", "model", "stepping", "flags",
                                          "Features",  "CPU ",       "isa",   "uarch"};
     char line[8192];
     while (fgets(line, sizeof line, file) != NULL && line[0] != '\n')

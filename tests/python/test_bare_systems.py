@@ -134,3 +134,20 @@ def test_a_full_address_space_is_named(memext, quick_place):
             assert "ulimit -v" in done.stderr or "memory" in done.stderr, (mib, done.stderr)
             named += "ulimit -v" in done.stderr
     assert named > 0
+
+
+@needs_root
+def test_kernel_of_another_processor(build, tmp_path):
+    """A compiled kernel is not taken by a processor of the same name that has fewer instructions."""
+    cpu = open("/proc/cpuinfo").read()
+    word = "flags" if "\nflags" in cpu else "Features"
+    (tmp_path / "less").write_text("".join(line.replace(" ssse3", "").replace(" asimd", "") if line.startswith(word) else line for line in cpu.splitlines(keepends=True)))
+    assert (tmp_path / "less").read_text() != cpu
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    command = f"{build}/memext kernel build {ROOT}/systems/wave.c"
+    for words in ([], ["unshare", "-m", "sh", "-c", f"mount --bind {tmp_path}/less /proc/cpuinfo && {command}"], ["sh", "-c", command]):
+        done = subprocess.run(words or ["sh", "-c", command], env=environment, capture_output=True, text=True, timeout=600)
+        if done.returncode != 0 and "mount" in done.stderr:
+            pytest.skip(f"no mounts here: {done.stderr.strip()}")
+        assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "cache").rglob("*.so"))) == 2
