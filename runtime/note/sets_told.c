@@ -114,6 +114,8 @@ static int json_set(const struct mx_sight *s, const struct mx_seen *first, mx_wh
     if (err == 0) {
         mx_json_put(o, "state", json_string(mx_stored_state(t)));
         mx_json_put(o, "steps", json_integer(t->note.problem.nt));
+        mx_json_put(o, "edits", json_integer(t->note.edits));
+        mx_json_put(o, "edited_step", t->note.edits > 0 ? json_integer(t->note.edited) : json_null());
         mx_json_put(o, "complete", json_boolean(mx_note_complete(&t->note)));
     }
     for (int32_t k = 0; k < first->ranks && err == 0; k++) {
