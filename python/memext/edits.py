@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import errno
 import inspect
+import os
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,12 +16,19 @@ from . import _core
 from .arrays import Array, RawArray
 from .arrays.base import box_of, cells_in
 from .errors import MemextError
+from .identity import files_of
+from .images import Images
 from .reducing import source_of
 from .series import AtStep
 from .sources import Source, as_values, converted
 from .values import Values
 
 Planes = Mapping[str, np.ndarray]
+
+
+def _state_of(path: Any) -> tuple[int, ...]:
+    found = os.stat(path)
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 class Assignment:
@@ -32,8 +41,13 @@ class Assignment:
         self.reads: set[str] = {field}
         self.frame = any(s.start < radius or s.stop > n - radius for s, n in zip(self.slices, shape)) and 0 not in self.extents
         asked = tuple(n for i, n in enumerate(self.extents) if i not in drop)
+        self.files: dict[Any, tuple[int, ...]] = {}
+        if isinstance(value, StateArray):  # of another run: as it is now
+            value = np.asarray(value) if value._edits else value._stored
         if isinstance(value, Array) and tuple(value.shape) == self.extents:
             self.values: Any = value
+            if getattr(value, "_check", None) is None:  # else it looks itself
+                self.files = {path: _state_of(path) for path in files_of(value)}
             return
         cells = np.asarray(value)
         try:
@@ -48,6 +62,9 @@ class Assignment:
         if at < zs.start or at >= zs.stop or (at - zs.start) % zs.step != 0 or 0 in self.extents:
             return
         number = (at - zs.start) // zs.step
+        for path, state in self.files.items():
+            if _state_of(path) != state:
+                raise MemextError(f"{path} has changed since {self.field} was given its cells, which are read when the run goes on", errno.ESTALE)
         cells = self.values[self.extents[0] - 1 - number if 0 in self.flip else number]
         plane, way = planes[self.field], tuple(slice(None, None, -1 if i in self.flip else 1) for i in (1, 2))
         plane[ys.start - less:ys.stop - less:ys.step, xs.start - less:xs.stop - less:xs.step] = converted(cells, plane.dtype, self.field)[way]
@@ -59,7 +76,10 @@ class Application:
     def __init__(self, function: Callable, state: Mapping[str, Any], fixed: Mapping[str, Any], params: Mapping[str, Any], frame: bool,
                  shape: tuple[int, int, int], radius: int):
         self.function, self.frame, self.shape, self.radius = function, frame, shape, radius
-        arguments = inspect.signature(function).parameters.values()
+        try:
+            arguments = inspect.signature(function).parameters.values()
+        except (TypeError, ValueError):
+            raise MemextError(f"{function!r} does not say the names of its arguments: take a function of Python", errno.EINVAL) from None
         self.names = [a.name for a in arguments if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD) and a.default is a.empty]
         self.params = params
         self.state = [n for n in self.names if n in state]
@@ -159,12 +179,47 @@ class Edits:
     def __init__(self, run: Any):
         self._run = run
         self.asked: list[Any] = []
+        self.under_way: list[Any] = []  # what the library is working on
+        self._step: int | None = None  # at which a former process of the program has changed the state,
+        self._times = 0  # so often, as far as this one has not come to it yet
+        self._ghost = False  # it has said again what is in the store
         self.error: BaseException | None = None
         self.source: Source | None = None  # of read-only fields, while the run goes on
         self._during: Callable[[str], Array | None] = lambda name: None  # where these lie meanwhile
 
     def __bool__(self) -> bool:
         return bool(self.asked)
+
+    # ---- when
+
+    def ask(self, call: Callable[[], None]) -> None:
+        run = self._run
+        if run._busy:
+            raise MemextError("the run is under way: its state can be changed when it stands at a step", errno.EBUSY)
+        when = run._edits_are()
+        if when == "begin":
+            raise MemextError("nothing was computed yet: make the run with other values, or call advance(0) first", errno.EINVAL)
+        if when == "now":
+            call()
+        elif self.are_replayed():
+            self._ghost = True
+            warnings.warn(f"{run._place()} holds step {run.step} as it was changed there before: this change is taken for that one, and ignored; to change "
+                          "that step once more, begin another run with memext.open(device)[NAME]", RuntimeWarning, stacklevel=4)
+
+    def found(self, info: Mapping[str, Any]) -> None:
+        """Of the store that the run goes on with."""
+        self._step, self._times = info["edited_step"], info["edits_there"]
+
+    def are_replayed(self) -> bool:
+        """Is what the program changes now in the store?"""
+        return self._times > 0 and self._run.step == self._step
+
+    def boundary(self) -> None:
+        """What was changed until now would have been committed here."""
+        self._times -= self._ghost
+        self._ghost = False
+
+    # ---- what
 
     def assign(self, field: str, key: Any, value: Any) -> None:
         problem = self._run._problem
@@ -189,24 +244,32 @@ class Edits:
                                   "between steps", errno.ENOTSUP)
             self.asked.append(Replacement(self._run, field, value))
 
-        self._run._edit(ask)
+        self.ask(ask)
 
     def replaced(self, field: str) -> Replacement | None:
         return next((a for a in reversed(self.asked) if isinstance(a, Replacement) and a.field == field), None)
 
-    def done(self, some: list[Any]) -> None:
-        self.asked = [a for a in self.asked if a not in some]
+    def begin(self) -> list[Any]:
+        """The library takes what is asked for now."""
+        self.error, self.source, self.under_way = None, None, list(self.asked)
+        return self.under_way
+
+    def end(self, committed: bool, params: Mapping[str, float]) -> None:
+        if committed:
+            self._run.params.committed(params)
+            self.asked = [a for a in self.asked if a not in self.under_way]
+        self.under_way = []
 
     def reads(self) -> set[str]:
         return set().union(*(a.reads for a in self.asked))
 
     def change(self, z: int, planes: dict[str, np.ndarray], off: int, where: Callable[[str], Array | None]) -> None:
         """where: read-only fields in the store."""
-        for one in self.asked:
-            fixed = {n: self._fixed(n, z, off, by, where) for n, by in getattr(one, "replaced", {}).items()}
+        for one in self.under_way or self.asked:
+            fixed = {n: self._fixed(n, z, off, by, where, one.frame) for n, by in getattr(one, "replaced", {}).items()}
             one.change(z, {**planes, **fixed}, off, self._run.step)
 
-    def _fixed(self, name: str, z: int, off: int, by: Replacement | None, where: Callable[[str], Array | None]) -> np.ndarray:
+    def _fixed(self, name: str, z: int, off: int, by: Replacement | None, where: Callable[[str], Array | None], frame: bool) -> np.ndarray:
         """Plane z of a read-only field, with so many cells of frame. Nobody changes it."""
         run, h, stored = self._run, self._run.radius, where(name)
         value = run._problem.fields[name]
@@ -216,12 +279,17 @@ class Edits:
             plane = stored.plane(z + h)
         else:
             plane = source_of(run, name, value)._plane(name, value, z + h, run._problem.dtype_of(name))
+        if frame and name in run._problem.bare and by is None:
+            raise MemextError(f"{name} has no frame, and the function that changes the state wants planes with theirs: give {name} one of {h} cells", errno.EINVAL)
         plane = plane[h - off:plane.shape[0] - h + off, h - off:plane.shape[1] - h + off].copy()
         plane.flags.writeable = False
         return plane
 
-    def plane(self, field: str, z: int, stored: Callable[[str], Array]) -> np.ndarray:
+    def plane(self, field: str, z: int, stored: Callable[[str], Array], images: Images | None) -> np.ndarray:
         """A plane with its frame, changed."""
+        if images is not None:
+            return images.plane(field[:-4] if field.endswith(("_old", ".old")) and field not in self._run._problem.state else field, z,
+                                lambda z: self.plane(field, z, stored, None))
         h = self._run.radius
         names = {field, *self.reads()}
         planes = {n: stored(n).plane(z).copy() for n in names}
@@ -232,15 +300,15 @@ class Edits:
 
     @property
     def frame(self) -> bool:
-        return any(a.frame for a in self.asked)
+        return any(a.frame for a in self.under_way)
 
     def struct(self) -> tuple[Any, list]:
         ffi = _core.ffi
         handle = ffi.new_handle(self)
         made = ffi.new("struct mx_edit *", {"size": ffi.sizeof("struct mx_edit"), "context": handle, "frame": self.frame})
         alive = [handle, made]
-        replaced = {a.field: a for a in self.asked if isinstance(a, Replacement)}
-        if any(not isinstance(a, Replacement) for a in self.asked):
+        replaced = {a.field: a for a in self.under_way if isinstance(a, Replacement)}
+        if any(not isinstance(a, Replacement) for a in self.under_way):
             made.planes = _core.lib.mxp_edit_planes
         if replaced:
             self.source = NewValues(replaced, self._run)
@@ -280,18 +348,19 @@ class Edits:
 class StateArray(RawArray):
     """A field of the state between two steps of its run: what is assigned to a part of it is in the store when the run goes on."""
 
-    def __init__(self, stored: RawArray, edits: Edits, field: str, fields: Callable[[str], Array]):
+    def __init__(self, stored: RawArray, edits: Edits, field: str, fields: Callable[[str], Array], images: Images | None):
+        """images: where some sides are not fixed."""
         self.__dict__.update(stored.__dict__)
-        self._edits, self._field, self._fields = edits, field, fields
+        self._stored, self._edits, self._field, self._fields, self._images = stored, edits, field, fields, images
         self.in_place = stored.in_place and not edits
 
     def read(self, z: slice, y: slice, x: slice) -> np.ndarray:
         if not self._edits:
             return super().read(z, y, x)
-        planes = [self._edits.plane(self._field, i, self._fields)[y, x] for i in range(z.start, z.stop, z.step)]
+        planes = [self._edits.plane(self._field, i, self._fields, self._images)[y, x] for i in range(z.start, z.stop, z.step)]
         return np.stack(planes) if planes else np.empty((0, cells_in(y), cells_in(x)), self.dtype)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if self._check is not None:
             self._check.before()
-        self._edits._run._edit(lambda: self._edits.assign(self._field, key, value))
+        self._edits.ask(lambda: self._edits.assign(self._field, key, value))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from . import _core
+
 
 class Progress:
     """A bar of tqdm if it is there, else lines on a terminal, or a function of the caller's: function(step, steps, phase)."""
@@ -37,3 +39,11 @@ class Progress:
             self.bar.close()
         elif self.lines:
             print(file=sys.stderr)
+
+
+def step_of(progress: Any, first: int, target: int) -> float:
+    """The step that a part of a run from `first` to `target` is at; whole before and after its updates."""
+    phase = _core.ffi.string(progress.phase).decode()
+    if phase == "updates":
+        return first + (target - first) * (min(progress.done / progress.total, 1) if progress.total > 0 else 0)
+    return first if phase in ("prepare", "initial", "edit", "frames", "") else target

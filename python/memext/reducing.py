@@ -97,7 +97,7 @@ def reduce_store(run: Any, reduction: Reduction, arrays: Mapping[str, Any], floo
             results[z] = add_plane(value) if reduction.op == "sum" else value.max() if reduction.op == "max" else value.min()
 
     # Objects of libraries, like files of HDF5, are read by one thread.
-    free = all(isinstance(arrays[n], (RawArray, Values)) for n in used)
+    free = all(isinstance(arrays[n], (RawArray, Values)) for n in used) and not run._edits  # whose functions are the program's
     threads = min(len(os.sched_getaffinity(0)), 8, nz) if free and nz * ny * nx > 1 << 20 else 1
     ends = [nz * i // threads for i in range(threads + 1)]
     if threads == 1:

@@ -20,6 +20,7 @@ from .arrays import Array, ObjectArray, Store
 from .edits import Edits, ReplacedArray, StateArray
 from .errors import KernelError, MemextError
 from .identity import files_of
+from .images import Images
 from .job import Job
 from .kernel import Kernel, Reduced, Reduction
 from .looking import run_html
@@ -28,7 +29,7 @@ from .parameters import Parameters
 from .places import OwnPlace
 from .problem import Problem
 from .profiles import Profile
-from .progress import Progress
+from .progress import Progress, step_of
 from .reducing import reduce_store, taken_by_sweep, warn_of_noise
 from .report import Plan, Report
 from .sources import FRAMES, Sink
@@ -90,7 +91,7 @@ class Run:
         self._met = False  # a criterion has ended the run in the store
         self._edits = Edits(self)
         self._edits_made = 0  # of the state that is in the store
-        self._replayed: int | None = None  # the step at which a former process of the program has changed the state
+        self._busy = False  # the library computes
         self._left = False  # it has left a state itself: what it began with is needed no more
         self._directory = os.getcwd()  # which all that has no absolute path is in, whatever the program does later
         self._device = device and os.path.join(self._directory, os.fsdecode(device))
@@ -122,17 +123,12 @@ class Run:
             return "begin"
         if self.backend in ANONYMOUS:
             raise MemextError(f"backend {self.backend} keeps nothing between steps: take another backend to change parameters", errno.ENOTSUP)
-        if self._at == self.step == self._replayed:
-            warnings.warn(f"{self._place()} holds step {self.step} as it was changed there before: this change is taken for that one, and ignored; to change "
-                          "that step once more, begin another run with memext.open(device)[NAME]", RuntimeWarning, stacklevel=5)
-        return "past" if self._at < self.step or self.step == self._replayed else "now"
+        return "past" if self._at < self.step or self._edits.are_replayed() else "now"
 
-    def _edit(self, ask: Callable[[], None]) -> None:
-        when = self._edits_are()
-        if when == "begin":
-            raise MemextError("nothing was computed yet: make the run with other values, or call advance(0) first", errno.EINVAL)
-        if when == "now":
-            ask()
+    def withdraw(self) -> None:
+        """Nothing of the state, of read-only fields and of parameters is changed at this step: what was asked for since the last commit is dropped."""
+        self._edits.asked.clear()
+        self.params.edits.clear()
 
     def apply(self, function: Callable, frame: bool = False) -> None:
         """Changes the state at the present step, plane by plane: function(u, v, k, dt, z) is called for every plane of the interior when the run goes on.
@@ -140,7 +136,7 @@ class Run:
         Its arguments name what it gets: fields of the state (NAME_old for the step before of leapfrog kernels) and read-only fields as arrays (ny, nx),
         parameters, x, y, z (cells of the interior, from 0) and t. It changes the fields' arrays, or returns new ones in the order of its arguments.
         frame: planes of the frame too, and all with their frame. It may be called more than once for a plane, so it depends on its arguments alone."""
-        self._edit(lambda: self._edits.apply(function, frame))
+        self._edits.ask(lambda: self._edits.apply(function, frame))
 
     @property
     def framed_shape(self) -> tuple[int, int, int]:
@@ -213,7 +209,8 @@ class Run:
             return field  # read where it lies
         if name not in stored:
             return store[name]
-        return StateArray(store[stored[name]], self._edits, name, lambda other: store[stored.get(other, other)] if stored.get(other, other) in store else None)
+        images = Images(store.info["sides"], self.shape, self.radius) if store.info["sides"] else None
+        return StateArray(store[stored[name]], self._edits, name, lambda other: store[stored.get(other, other)] if stored.get(other, other) in store else None, images)
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Other values of a read-only field from the present step on: see steps."""
@@ -254,7 +251,7 @@ class Run:
         else:
             self._compare()
             self.params.found((info["problem"].get("kernel") or {}).get("params", {}))
-            self._replayed = info["step"] if info["edited_step"] == info["step"] else None
+            self._edits.found(info)
         self._edits_made = info["edits"]
         self._mark, self.step = _core.mark(info), info["step"]
         self._met = info.get("met") is not None and "until" in self._problem.extra
@@ -290,7 +287,8 @@ class Run:
             raise MemextError("the run has ended: make a new one", errno.EINVAL)
         resumed = self._going_on()
         self._worked |= resumed
-        edits = list(self._edits.asked)
+        self._edits.boundary()
+        edits = self._edits.asked
         if self.step >= target and resumed and not (edits and self.step == target):
             if self.step > target:
                 warnings.warn(f"{self._place()} holds step {self.step}, and step {target} was asked for: a run cannot go back, so its state stays that of "
@@ -306,17 +304,15 @@ class Run:
         first, ours = self.step, self._mark[1] if resumed and self._mark else None
         if source is not None:
             source.limit(size_of(extra["dram"]) if extra.get("dram") else _core.dram_bytes())
-        job = Job([*words, f"steps={target}", *words_of(extra)], source, sink, self._edits if edits else None)
-
-        def on_progress(p: Any) -> None:
-            phase = _core.ffi.string(p.phase).decode()
-            share = min(p.done / p.total, 1) if p.total > 0 else 0
-            watch(first + (target - first) * share if phase == "updates" else first if phase in ("prepare", "initial", "frames", "") else target,
-                  phase)
-
+        try:
+            job = Job([*words, f"steps={target}", *words_of(extra)], source, sink, self._edits if self._edits.begin() else None)
+        except BaseException:
+            self._edits.end(False, {})
+            raise
+        self._busy = True
         try:
             job.start()
-            job.finish(on_progress)
+            job.finish(lambda p: watch(step_of(p, first, target), _core.ffi.string(p.phase).decode()))
             self.step, self._worked = target, True
             if sink is not None:
                 self._memory = sink.arrays
@@ -324,6 +320,7 @@ class Run:
             self.step = max(self.step, job.progress.committed_step)
             raise
         finally:
+            self._busy = False
             self.remarks += job.remarks
             try:
                 if not job.left:
@@ -334,9 +331,7 @@ class Run:
                 self.step = max(self.step, job.progress.committed_step)
                 self._at = self.step
                 left = self._look() if sink is None and job.progress.committed_step >= 0 else None  # nobody else can change it yet
-                if job.progress.committed_step > first or (left is not None and left["edits"] > self._edits_made):
-                    self.params.committed(extra.get("edit_param") or {})
-                    self._edits.done(edits)
+                self._edits.end(job.progress.committed_step > first or (left is not None and left["edits"] > self._edits_made), extra.get("edit_param") or {})
                 job.close()
                 if left is not None and ours in (None, _core.mark(left)[1]):
                     self._left = True
@@ -370,7 +365,7 @@ class Run:
         self._worked |= self._going_on()
         bar = Progress(progress, self.step, steps)
         try:
-            if self._at < self.step < steps and self.step != self._replayed and (self.step % check == 0 or self._met):
+            if self._at < self.step < steps and (self._met or not self._edits.are_replayed()) and (self.step % check == 0 or self._met):
                 self._at = self.step
                 yield self.step
                 if self._met:
@@ -391,6 +386,7 @@ class Run:
 
     def _settle(self, watch: Callable[[float, str], None]) -> None:
         """What was changed at the last step is committed."""
+        self._edits.boundary()
         if self._edits:
             reports = len(self.reports)
             self._run_to(self.step, watch)

@@ -40,13 +40,16 @@ static int finish(struct mx_plane_stream *p, int64_t i) {
 
 int mx_plane_stream_open(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget, bool write,
                          mx_why *why, struct mx_plane_stream **out) {
+    return mx_plane_stream_open_small(buffer, layout, budget, MX_PLANE_GROUP_BYTES, write, why, out);
+}
+
+int mx_plane_stream_open_small(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
+                               int64_t half_bytes, bool write, mx_why *why, struct mx_plane_stream **out) {
     struct mx_plane_stream *p = calloc(1, sizeof *p);
     struct mx_block_options options = {.budget = budget};
     if (p == NULL) return mx_fail(why, -ENOMEM, "no memory");
-    *p = (struct mx_plane_stream){.buffer = buffer,
-                                  .layout = layout,
-                                  .write = write,
-                                  .group = MX_PLANE_GROUP_BYTES / layout->plane_pitch_bytes};
+    *p = (struct mx_plane_stream){
+        .buffer = buffer, .layout = layout, .write = write, .group = half_bytes / layout->plane_pitch_bytes};
     if (p->group > (layout->planes + 1) / 2) p->group = (layout->planes + 1) / 2;
     if (p->group < 1) p->group = 1;
     int err = mx_block_create(&options, (uint64_t)(2 * p->group * layout->plane_pitch_bytes), why, &p->block);

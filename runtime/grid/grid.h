@@ -67,6 +67,9 @@ struct mx_plane_stream;
 enum { MX_PLANE_GROUP_BYTES = 4 << 20 };
 int mx_plane_stream_open(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget, bool write,
                          mx_why *why, struct mx_plane_stream **out);
+/* The same with so many bytes in either half; one plane at least. */
+int mx_plane_stream_open_small(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget,
+                               int64_t half_bytes, bool write, mx_why *why, struct mx_plane_stream **out);
 /* The next plane, plane_pitch bytes: its content (reading), or memory to fill (writing). Valid until the next
  * call. 1, 0 after the last plane, -errno. */
 int mx_plane_stream_next(struct mx_plane_stream *planes, char **plane);

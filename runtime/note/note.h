@@ -81,7 +81,8 @@ struct mx_note {
     struct mx_layout layout; /* of the Buffers, as they lie in this store: fixed once they are made */
     int64_t time;            /* steps that Buffer number `buffer` holds */
     int64_t edits;           /* how often a program has changed the state between steps, up to there */
-    int64_t edited;          /* the step at which it did so last */
+    int64_t edited;          /* the step at which it did so last, */
+    int64_t edits_there;     /* and how often there */
     uint32_t
         second; /* bit i: field i of C has got other values, which are in the second of its two Buffers */
     char time_step[MX_TIME_STEP_TEXT]; /* --time-step as it was given; "" = it was not */
@@ -150,6 +151,8 @@ static inline void mx_note_step_on(struct mx_note *n) {
 static inline void mx_note_go_back(struct mx_note *n) {
     n->time = n->before_time;
     n->edits = n->before_edits;
+    /* What a rank of several says of one step alone is not kept for the state before. */
+    n->edits_there = n->edited == n->before_edited && n->edits_there > 1 ? n->edits_there - 1 : 1;
     n->edited = n->before_edited;
     n->buffer = n->before_buffer;
     n->second = n->before_second;

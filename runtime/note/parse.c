@@ -391,6 +391,7 @@ static void parse_edits(struct mx_note_reader *r, const json_t *o, struct mx_not
     if (json_object_get(o, "edits") == NULL) return;
     n->edits = mx_note_whole(r, o, "edits", 1, INT64_MAX / 4);
     n->edited = mx_note_whole(r, o, "edited", 0, n->time);
+    n->edits_there = mx_note_whole(r, o, "edits_there", 1, n->edits);
     if (json_object_get(o, "second") != NULL)
         n->second = (uint32_t)mx_note_whole(r, o, "second", 1, UINT32_MAX);
 }

@@ -211,6 +211,7 @@ static void put_moment(json_t *o, const struct mx_note *n) {
     if (n->edits == 0) return;
     mx_json_put_whole(o, "edits", n->edits);
     mx_json_put_whole(o, "edited", n->edited);
+    mx_json_put_whole(o, "edits_there", n->edits_there);
     if (n->second != 0) mx_json_put_whole(o, "second", n->second);
 }
 

@@ -2,6 +2,8 @@
 /* sets_told.c - what stores that belong together say of themselves, for people and programs. */
 #include "note/sets.h"
 
+#include "note/note_private.h"
+
 #include "machine/size.h"
 #include "observe/json.h"
 
@@ -45,6 +47,7 @@ static int look_at(const struct mx_sight *s, const struct mx_seen *first, int32_
     if (err < 0 || mx_note_moment(n) == mx_common_moment(s, first)) return err;
     n->met = (struct mx_met){.step = 0}, n->checksum[0] = 0, n->timed = false;
     mx_note_go_back(n);
+    mx_note_settle_edits(n);
     return 0;
 }
 

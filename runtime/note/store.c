@@ -162,6 +162,7 @@ static void put_note(json_t *o, const struct mx_note *n) {
     mx_json_put(o, "step", json_integer(n->time));
     mx_json_put(o, "edits", json_integer(n->edits));
     mx_json_put(o, "edited_step", n->edits > 0 ? json_integer(n->edited) : json_null());
+    mx_json_put(o, "edits_there", json_integer(n->edits > 0 ? n->edits_there : 0));
     mx_json_put(o, "sides", json_string(mx_sides_text(&n->sides, &n->problem, sides)));
     mx_json_put(o, "simulated_s", n->timed ? mx_json_number(n->simulated_s) : json_null());
     mx_json_put(o, "complete", json_boolean(mx_note_complete(n)));

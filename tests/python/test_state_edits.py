@@ -295,7 +295,7 @@ def test_python_assignments(mx, quick_place, heat):  # noqa: F811
         for value, says in ((np.ones((4, 5)), "the part that is assigned to has"), (1j, "real numbers")):
             with pytest.raises(mx.MemextError, match=says):
                 run["u"][3] = value
-        with pytest.raises(TypeError):
+        with pytest.raises(mx.MemextError, match="only read"):
             run["k"][3] = 1
 
 
@@ -329,7 +329,7 @@ def test_python_apply(mx, quick_place, heat):  # noqa: F811
         run.apply(lambda u: u[1:])
         with pytest.raises(mx.MemextError, match="returns a plane of"):
             run["u"][3]
-        run._edits.asked.clear()
+        run.withdraw()
 
         def broken(u, z):
             if z == 5:
@@ -561,3 +561,173 @@ def test_read_only_in_place(memext, quick_place, tmp_path):
     memext.run("--kernel", tmp_path / "fixed.c", "-n", 10, 12, 22, "--init", "random", "--field", f"k={tmp_path}/k.npy", "--field-copy", "-t", 4, "-d", quick_place, "--keep", "--force")
     refused = memext("run", "--resume", "-d", quick_place, "-t", 6, "--edit-input", f"k={tmp_path}/bare.npy", check=False)
     assert refused.returncode == 2 and "give a file with the frame" in refused.stderr
+
+
+def test_changes_while_the_run_is_under_way(mx, quick_place, heat):  # noqa: F811
+    """Are refused, from a progress function and from a function that changes the state; nothing of them is committed."""
+    k = np.ones((58, 18, 18))
+    with mx.Run(heat, u=np.zeros((60, 20, 20)), k=k, device=quick_place, dram="64MiB") as run:
+        run.advance(1)
+        said = []
+
+        def late(*_):
+            try:
+                run.apply(lambda u: u + 1000, frame=True)
+            except mx.MemextError as error:
+                said.append(str(error))
+
+        def more(u):
+            late()
+            return u + 1
+
+        run.apply(more)
+        run.advance(1, progress=late)
+        assert (run["u"][1:-1, 1:-1, 1:-1] == 1).all() and (run["u"][0] == 0).all() and all("under way" in s for s in said) and len(said) >= 58
+        assert run.store.info["edits"] == 1
+        run.advance(2)
+        assert run.store.info["edits"] == 1
+
+
+def test_what_a_function_keeps(mx, quick_place, heat):  # noqa: F811
+    kept = []
+    with mx.Run(heat, u=np.ones((12, 200, 200)), k=1.0, device=quick_place, dram="64MiB") as run:
+        run.advance(1)
+        run.apply(lambda u: kept.append(u))
+        run.advance(2)
+        assert sum(p.sum() for p in kept) == 10 * 198 * 198
+
+
+def test_reduce_calls_functions_one_after_the_other(mx, quick_place):  # noqa: F811
+    @mx.kernel
+    def still(u):
+        return u
+
+    @mx.reduce(op="sum")
+    def total(u):
+        return u
+
+    scratch = np.empty((120, 120))
+
+    def twice(u, z):
+        np.multiply(u, 2, out=scratch)
+        np.add(scratch, z, out=scratch)
+        return scratch
+
+    with mx.Run(still, u=np.random.default_rng(0).random((102, 122, 122)), device=quick_place, dram="256MiB") as run:
+        run.advance(1)
+        run.apply(twice)
+        before = {run.reduce(total).total for _ in range(3)}
+        run.advance(1)
+        assert before == {run.reduce(total).total}
+
+
+@pytest.mark.parametrize("sides", [{"x": "odd-node,mirror"}, {"z": "odd-node", "y": "mirror-node,odd"}, {"x": "periodic", "y": "edge", "z": "mirror,odd-node"}, {"z": "periodic"}], ids=str)
+def test_images_are_seen_at_once(mx, quick_place, sides):  # noqa: F811
+    """What run[NAME] shows before the commit is what is committed: frames that are images, and the nodes of odd ones, of fields with different sides."""
+
+    @mx.kernel
+    def two(u, v):
+        return 0.5 * (u[1, 0, 0] + v), v[0, 0, 1] - 0.25 * u
+
+    rng = np.random.default_rng(11)
+    state = {"u": rng.random((12, 11, 10)) - 0.5, "v": rng.random((12, 11, 10)) - 0.5}
+    words = [f"{a}={k}" for a, k in sides.items()] + ([] if "periodic" in str(sides) else ["v:z=mirror-node", "v:x=odd"])
+    with mx.Run(two, **state, device=quick_place, dram="64MiB", side=words) as run:
+        run.advance(1)
+        run["u"][5] = 50.0
+        run["v"][...] = rng.random((12, 11, 10)) - 0.5
+        run.apply(lambda u, v, z: (v + z, u))
+        seen = {n: run[n][...] for n in "uv"}
+        run.advance(1)
+        for n in "uv":
+            assert np.array_equal(run.store[n][...], seen[n])
+
+
+def test_criterion_and_changes(mx, quick_place, heat):  # noqa: F811
+    """The step that has met the criterion is the end, also of the program that is started again after it has changed the state there."""
+    made = {"u": np.random.default_rng(0).random((12, 11, 10)), "k": 1.0, "device": quick_place, "dram": "64MiB", "keep": True, "check": 5, "until": {"max-change": 0.05}}
+    ends = []
+    for _ in range(3):
+        with mx.Run(heat, **made) as run:
+            for _ in run.steps(200, check=10):
+                run["u"][3, 3, 3] = 1.0
+            ends.append((run.step, run["u"][...].tobytes()))
+    assert len(set(ends)) == 1 and ends[0][0] < 200
+
+
+TWICE = """import os, sys
+import numpy as np, memext as mx
+
+@mx.kernel(params={"dt": 0.1})
+def heat(u, dt):
+    return u + dt * (u[1, 0, 0] - 2 * u + u[-1, 0, 0])
+
+with mx.Run(heat, u=np.ones((12, 11, 10)), device=sys.argv[1], dram="64MiB", keep=True) as run:
+    for step in run.steps(10, check=5):
+        run["u"][3] = step
+    if sys.argv[2] == "0":
+        os._exit(0)
+    run.params["dt"] = 0.05
+    run["u"][4] = 99.0
+    run.advance(10)
+    if sys.argv[2] == "1":
+        os._exit(0)
+    run["u"][5] = 98.0
+    for step in run.steps(20, check=5):
+        run["u"][5] = step
+    print(run["u"][...].sum())
+"""
+
+
+def test_several_transactions_at_a_step(environment, quick_place, tmp_path):  # noqa: F811
+    """Killed between them, the program does again what is not in the store, and nothing else."""
+    (tmp_path / "twice.py").write_text(TWICE)
+    sums = []
+    for stops in (["-"], ["0", "-"], ["0", "1", "-"], ["1", "0", "1", "-"]):
+        for stop in stops:
+            done = subprocess.run([environment, "-W", "ignore", tmp_path / "twice.py", quick_place, stop], capture_output=True, text=True, timeout=300)
+            assert done.returncode == 0, done.stderr
+        sums.append(done.stdout)
+        shutil.rmtree(quick_place), quick_place.mkdir()
+    assert len(set(sums)) == 1 and sums[0]
+
+
+def test_values_of_other_arrays(mx, quick_place, tmp_path, heat):  # noqa: F811
+    """Of the run itself, of another run with changes of its own, of a file that changes meanwhile."""
+    rng = np.random.default_rng(12)
+    u, k = rng.random((12, 11, 10)), np.ones((10, 9, 8))
+    with mx.Run(heat, u=u, k=k, device=quick_place / "a.memext", dram="64MiB") as a, mx.Run(heat, u=u + 1, k=k, device=quick_place / "b.memext", dram="64MiB") as b:
+        a.advance(0), b.advance(0)
+        b["u"][2] = 7.0
+        a["u"][...] = b["u"]
+        b["u"][...] = 5.0
+        changed = u + 1
+        changed[2] = 7.0
+        assert np.array_equal(a["u"][...], changed)
+        a["u"][1:3] = a["u"][2:4]
+        changed[1:3] = changed[2:4].copy()
+        a.advance(1)
+        assert np.array_equal(a["u"][...], heat.reference(1, u=changed, k=k)["u"])
+        np.save(tmp_path / "w.npy", u)
+        a["u"][...] = mx.open(tmp_path / "w.npy")
+        np.save(tmp_path / "w.npy", u + 2)
+        with pytest.raises(mx.MemextError, match="has changed since"):
+            a.advance(2)
+        a.withdraw()
+        a["u"][...] = a["u"]
+        with pytest.raises(mx.MemextError, match="names of its arguments"):
+            a.apply(np.add)
+        with pytest.raises(mx.MemextError, match="only read"):
+            mx.open(tmp_path / "w.npy")[3] = 1
+
+
+def test_dram_of_a_change(memext, quick_place, tmp_path):
+    """The planes that a change holds are counted before anything is touched."""
+    kernel = tmp_path / "leapfrog.c"
+    kernel.write_text(KERNELS["leapfrog"])
+    memext.run("--kernel", kernel, "-n", 1000, 1000, 8, "--init", "random", "-d", quick_place, "--keep", "-t", 2, "--algorithm", "redundant")
+    np.save(tmp_path / "c.npy", np.ones((8, 1000, 1000)))
+    go_on = ["--resume", "-d", quick_place, "--algorithm", "redundant", "--keep"]
+    refused = memext("run", *go_on, "-t", 4, "--dram", "60MiB", "--edit-input", f"u={tmp_path}/c.npy", check=False)
+    assert refused.returncode == 2 and "a change of the state holds 8 planes" in refused.stderr, refused.stderr
+    memext.run(*go_on, "-t", 4, "--dram", "66MiB", "--edit-input", f"u={tmp_path}/c.npy")

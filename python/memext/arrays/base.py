@@ -54,6 +54,9 @@ class Array:
             found = found[tuple(slice(None, None, -1) if i in flip else slice(None) for i in range(3))]
         return found[tuple(0 if i in drop else slice(None) for i in range(3))]
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise refusal(f"the cells of {self.name} are only read: a program assigns to fields of the state of a Run that has a store, between its steps")
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
             raise ValueError(f"{self.name} is not in memory: it cannot be had without a copy")

@@ -70,6 +70,7 @@ int mx_run_make_ready(struct mx_run *r) {
     if (err == 0) err = mx_run_plan(r);
     if (err == 0) err = mx_run_check_note(r);
     if (err == 0) err = mx_run_check_extents(r);
+    if (err == 0) err = mx_run_check_edit_dram(r);
     if (err == 0 && r->o.dry_run) err = mx_run_ask_place(r);
     if (err == 0 && !r->o.dry_run && mx_run_alone(r)) err = mx_run_ask_outputs(r);
     if (err == 0 && !r->o.dry_run && r->system != NULL) err = mx_run_read_profiles(r);

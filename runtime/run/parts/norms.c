@@ -45,12 +45,14 @@ static bool same_untils(const struct mx_run *r) {
     return same;
 }
 
-/* A criterion that was met is one no more where others are asked for, or another number of steps. */
+/* A criterion that was met is one no more where others are asked for, or another number of steps, or steps
+ * from a changed state. */
 static void take_former(struct mx_run *r) {
     struct mx_run_norms *n = &r->parts.norms;
-    const bool same = same_untils(r) && r->o.problem.nt == r->note.problem.nt;
+    const int64_t nt = mx_run_edits(r) ? r->note.time : r->note.problem.nt;
     n->history = r->note.history;
-    if (r->note.met.until[0] != 0 && same && !mx_run_edits(r)) n->met = r->report.met = r->note.met;
+    if (r->note.met.until[0] != 0 && same_untils(r) && r->o.problem.nt == nt)
+        n->met = r->report.met = r->note.met;
 }
 
 static int take(struct mx_run *r) {

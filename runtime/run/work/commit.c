@@ -6,6 +6,14 @@
 
 #include <string.h>
 
+static void count_edit(struct mx_run *r) {
+    struct mx_note *n = &r->note;
+    n->edits_there = n->edits > 0 && n->edited == n->time ? n->edits_there + 1 : 1;
+    n->edits++;
+    n->edited = n->time;
+    n->second ^= r->edit.fixed;
+}
+
 static int commit(struct mx_run *r, int64_t time, int32_t buffer, bool edited) {
     int err = mx_run_agree_finite(r, MX_CHANNEL_COMMIT, r->first_time + time);
     if (err == 0) err = mx_run_field_files_unchanged(r, NULL);
@@ -20,7 +28,7 @@ static int commit(struct mx_run *r, int64_t time, int32_t buffer, bool edited) {
     mx_note_step_on(n);
     n->time = r->first_time + time;
     n->buffer = buffer;
-    if (edited) n->edits++, n->edited = n->time, n->second ^= r->edit.fixed;
+    if (edited) count_edit(r);
     /* Another state than the one that a former run ended with: finish() gives this one's. */
     if (edited || n->time != former) n->checksum[0] = 0;
     if (r->tuned.shape.in_place) mx_note_step_on(n);

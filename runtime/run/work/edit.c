@@ -195,14 +195,41 @@ static int64_t bytes_of(const struct mx_run *r, bool write) {
 int64_t mx_run_edit_read_bytes(const struct mx_run *r) { return bytes_of(r, false); }
 int64_t mx_run_edit_write_bytes(const struct mx_run *r) { return bytes_of(r, true); }
 
+/* Each stream has two halves of one plane at least. */
+static int64_t least_bytes(const struct mx_run *r) {
+    return 2 * 2 * parts_of(r) * r->report.layout.plane_pitch_bytes;
+}
+
+int mx_run_check_edit_dram(struct mx_run *r) {
+    const uint64_t least = (uint64_t)least_bytes(r), there = r->report.dram_budget_bytes;
+    if (!r->edit.state || least <= there) return 0;
+    return mx_fail(
+        &r->why, -ENOMEM,
+        "a change of the state holds %d planes of %.1f MiB, and the run has %.1f MiB for them: give "
+        "it %.1f MiB more with --dram",
+        4 * parts_of(r), (double)r->report.layout.plane_pitch_bytes / 1048576, (double)there / 1048576,
+        (double)(least - there) / 1048576 + 0.1);
+}
+
+/* What is free, in halves of all streams. */
+static int64_t half_bytes(const struct pass *s) {
+    struct mx_budget_facts facts = {.size = sizeof facts};
+    mx_budget_facts(s->r->budget, &facts);
+    const uint64_t taken = facts.reserve_bytes + facts.used_bytes,
+                   left = facts.limit_bytes > taken ? facts.limit_bytes - taken : 0;
+    return (int64_t)mx_min((int64_t)(left / (uint64_t)(4 * s->parts)), (int64_t)MX_PLANE_GROUP_BYTES);
+}
+
 static int open_streams(struct pass *s) {
     struct mx_run *r = s->r;
     const struct mx_layout *l = &r->report.layout;
+    const int64_t half = half_bytes(s);
     int err = 0;
     for (int i = 0; i < s->parts && err == 0; i++) {
         mx_buffer *from = mx_run_buffer(r, r->note.buffer, i);
-        err = mx_plane_stream_open(from, l, r->budget, false, &r->why, &s->in[i]);
-        if (err == 0) err = mx_plane_stream_open(s->to[i], l, r->budget, true, &r->why, &s->out[i]);
+        err = mx_plane_stream_open_small(from, l, r->budget, half, false, &r->why, &s->in[i]);
+        if (err == 0)
+            err = mx_plane_stream_open_small(s->to[i], l, r->budget, half, true, &r->why, &s->out[i]);
     }
     return err;
 }

@@ -67,6 +67,8 @@ int32_t mx_run_edit_target(const struct mx_run *r);
 /* What that moves, besides commits. */
 int64_t mx_run_edit_read_bytes(const struct mx_run *r);
 int64_t mx_run_edit_write_bytes(const struct mx_run *r);
+/* -ENOMEM with a sentence: that needs more DRAM than the run has. Before anything is touched. */
+int mx_run_check_edit_dram(struct mx_run *r);
 /* One pass over the state, which is committed then. Before the frames of the other Buffers are made. */
 int mx_run_edit_state(struct mx_run *r);
 

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Frames that are images of the interior (option side), for states that are changed and not stored yet; as runtime/system/sides.h has them."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+Ends = tuple[str, str]
+
+
+class Images:
+    """sides: as a store tells them, "x=periodic z=fixed,mirror vx:z=odd"."""
+
+    def __init__(self, sides: str, shape: tuple[int, int, int], radius: int):
+        self.shape, self.radius = shape, radius
+        self._kinds: dict[tuple[str, str], Ends] = {}
+        for word in sides.split():
+            where, kinds = word.split("=")
+            field, _, axis = where.rpartition(":")
+            first, _, last = kinds.partition(",")
+            self._kinds[field, axis] = (first, last or first)
+
+    def _ends(self, field: str, axis: str) -> Ends:
+        return self._kinds.get((field, axis)) or self._kinds.get(("", axis)) or ("fixed", "fixed")
+
+    def _source(self, ends: Ends, n: int, i: int) -> tuple[int, bool]:
+        """The cell that cell i copies, frame counted, and whether it is minus that."""
+        h = self.radius
+        if h <= i < n + h:
+            return i, False
+        kind, k = (ends[0], h - i) if i < h else (ends[1], i - n - h + 1)
+        from_end = {"mirror": k - 1, "odd": k - 1, "mirror-node": k, "odd-node": k, "edge": 0, "periodic": n - k}.get(kind)
+        if from_end is None:
+            return i, False
+        return (h + from_end if i < h else n + h - 1 - from_end), kind in ("odd", "odd-node")
+
+    def plane(self, field: str, z: int, interior: Callable[[int], np.ndarray]) -> np.ndarray:
+        """Plane z with its frame. interior: planes as they were changed, a new array each time."""
+        (nz, ny, nx), h = self.shape, self.radius
+        ends = {axis: self._ends(field, axis) for axis in "xyz"}
+        from_z, minus = self._source(ends["z"], nz, z)
+        plane = interior(from_z)
+        if h <= from_z < nz + h:
+            self._zero(plane[h:ny + h, h:nx + h], ends, from_z)
+        for i in [*range(h), *range(nx + h, nx + 2 * h)]:
+            source, odd = self._source(ends["x"], nx, i)
+            if source != i:
+                plane[:, i] = -plane[:, source] if odd else plane[:, source]
+        if minus:
+            plane = -plane
+        for i in [*range(h), *range(ny + h, ny + 2 * h)]:
+            source, odd = self._source(ends["y"], ny, i)
+            if source != i:
+                plane[i] = -plane[source] if odd else plane[source]
+        return plane
+
+    def _zero(self, inside: np.ndarray, ends: dict[str, Ends], z: int) -> None:
+        """Outermost cells that are nodes of an odd image."""
+        h, nz = self.radius, self.shape[0]
+        for axis, rows in (("x", inside.T), ("y", inside)):
+            for end, at in ((0, 0), (1, -1)):
+                if ends[axis][end] == "odd-node":
+                    rows[at] = 0
+        if (z == h and ends["z"][0] == "odd-node") or (z == nz + h - 1 and ends["z"][1] == "odd-node"):
+            inside[...] = 0
