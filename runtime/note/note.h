@@ -21,12 +21,14 @@
 #include <string.h>
 
 /* 5: fields of C may be files that are read in place. 6: `pending`, and the store of one rank of several. 7:
- * sides of one field, or other than fixed, mirror and periodic. A note has the least that says all of it. */
+ * sides of one field, or other than fixed, mirror and periodic. 8: stages. A note has the least that says all
+ * of it. */
 enum {
     MX_NOTE_OLDEST = 4,
     MX_NOTE_IN_PLACE = 5,
     MX_NOTE_RANKS = 6,
-    MX_NOTE_VERSION = 7,
+    MX_NOTE_SIDES = 7,
+    MX_NOTE_VERSION = 8,
     MX_NOTE_MOST_BUFFERS = 3
 };
 

@@ -264,7 +264,7 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
 static uint64_t series_bytes(const struct mx_run *r) {
     uint64_t bytes = mx_profile_bytes(&r->o.problem);
     for (int32_t i = 0; r->system != NULL && i < r->system->n_series; i++)
-        bytes += (uint64_t)r->system->series[i].n * sizeof(double);
+        bytes += (uint64_t)(r->system->series[i].n * mx_series_each(&r->system->series[i])) * sizeof(double);
     return bytes;
 }
 
