@@ -188,7 +188,8 @@ static int shorten_sweeps(struct mx_run *r) {
     struct mx_tune_request *q = &r->request;
     const double sweep = longest_of_plan(r), most = longest_sweep(r);
     const bool free = r->o.plan == NULL && r->o.bt == 0 && strcmp(r->tuned.plan.tuner, "blk") == 0;
-    const bool short_enough = !free || !commits(r) || r->resident || sweep <= most || r->tuned.plan.bt <= 1;
+    const bool short_enough = !free || !commits(r) || r->resident || sweep <= most ||
+                              r->tuned.plan.bt <= mx_levels_a_step(&r->rest);
     const struct mx_tune_result former = r->tuned;
     int64_t most_bt = short_enough ? 0 : (int64_t)fmax(1, (double)former.plan.bt * most / sweep);
     int err = mx_run_share_plan_limit(r, &most_bt);
