@@ -21,6 +21,13 @@ class Series:
     def __init__(self, values: np.ndarray, path: pathlib.Path | None = None):
         self.values, self._path = values, path
 
+    def check(self, name: str, levels: int) -> None:
+        """Refuses what has not one value for each step, or one for each of the levels of a step."""
+        shape = self.values.shape
+        if len(shape) == 2 and (levels == 1 or shape[1] != levels):
+            several = f", or two, (steps, {levels}), where a step has {levels} levels" if levels > 1 else ""
+            raise MemextError(f"params: {name} has shape {shape}; a parameter over time has one dimension, a number for each step{several}", errno.EINVAL)
+
     def file(self, folder: pathlib.Path) -> pathlib.Path:
         """What the library reads: the file that was given, or one in `folder` that is called after its content and stays, since stores name it."""
         if self._path is not None:
@@ -80,9 +87,7 @@ class AtStep(Mapping[str, float]):
             raise MemextError(f"the parameter {name} has values for {len(value.values)} steps, and none for the step {self._step}", errno.EINVAL)
         if value.values.ndim == 1:
             return value.values[self._step]
-        if value.values.shape[1] != self._levels or self._levels == 1:
-            raise MemextError(f"the parameter {name} has shape {value.values.shape}; a step has {self._levels} levels: a value for each step"
-                              + (f", or shape (steps, {self._levels})" if self._levels > 1 else ""), errno.EINVAL)
+        value.check(name, self._levels)
         return value.values[self._step, self._of_step]
 
     def __iter__(self):

@@ -82,7 +82,8 @@ const struct mx_option mx_rows_problem[] = {
          "kind but `included`, files of --input have nz x ny x nx cells. Files of --field may have the frame "
          "or not.\nThe frame is made in x first, then in y over whole rows, then in z over whole planes. "
          "numpy.pad does the same with its modes edge, symmetric, wrap and constant.\nRepeat the option to "
-         "give each field its own kind. For fields of the state it has effect only at fixed sides. For read-only fields "
+         "give each field its own kind. For fields of the state it has effect only at fixed sides. For "
+         "read-only fields "
          "it has effect at all sides that are not periodic.",
      .on_resume = MX_RESUME_SAME},
     {"side", 0, MX_GROUP_PROBLEM, BOTH, FIRST, 1, true, .take = mx_ask_side,
@@ -129,14 +130,17 @@ const struct mx_option mx_rows_problem[] = {
      FIELD(params), .argument = "NAME=VALUE", .initial = "the kernel's own value",
      .summary = "Sets a parameter of the kernel, or gives it over time. Repeat it for others.",
      .more = "VALUE is a number, or a quotient such as 1/8. A .npy file of one dimension gives a value for "
-             "each step: cells that are computed from step t use value t, from 0. The file may have more "
+             "each step: cells that are computed from step t use value t, from 0. One of shape (steps, "
+             "stages) gives a value for each stage of a kernel. The file may have more "
              "values than the run has steps. --resume compares only the values that were used, so -t may "
              "grow with a longer file.",
      .needs = "kernel resume", .on_resume = MX_RESUME_SAME},
     {"edit-param", 0, MX_GROUP_KERNEL, RUN, 0, 1, true, .take = mx_ask_words, FIELD(edit_params),
      .argument = "NAME=VALUE", .summary = "Changes a parameter when the run goes on. Repeat it for others.",
-     .more = "The new value holds from the step of the last commit on, so the run needs more steps than that. If it "
-             "ends before it commits again, the store is unchanged: give the option once more. --param may be the "
+     .more = "The new value holds from the step of the last commit on, so the run needs more steps than "
+             "that. If it "
+             "ends before it commits again, the store is unchanged: give the option once more. --param may "
+             "be the "
              "value at the beginning or the one now. A parameter over time takes another file instead.",
      .needs = "resume"},
     {"field", 0, MX_GROUP_KERNEL, BOTH, FIRST, 1, true, .take = mx_ask_words, FIELD(fields),
@@ -192,7 +196,8 @@ const struct mx_option mx_rows_problem[] = {
      .more = "`max-change` is the greatest change of a cell by the last step, in all fields, without the "
              "frame. `rms-change` is the root of the mean of the squares.\nA kernel adds its reductions "
              "(MX_REDUCES in memext/cell.h): the sum, the maximum or the minimum of an expression over all "
-             "cells. The spread of a reduction is (greatest - least) / |mean| over the planes of z. Sums "
+             "cells. A kernel of several stages (MX_STAGES) has reductions alone. The spread of a reduction "
+             "is (greatest - least) / |mean| over the planes of z. Sums "
              "have the same bits for every plan, engine and number of threads.\nA sweep ends at each check. "
              "Few steps between checks make short sweeps, which move more bytes; `memext tune --check` says "
              "how many.\nThe report keeps at most 96 checks under `norms`. They are evenly spaced, and the "

@@ -11,7 +11,7 @@ import pytest
 from package import cache, environment, mx  # noqa: F401 (fixtures)
 from ranks_of_runs import MPIS, under
 from stages import N, SCHEMES, SHAPE, plans
-from test_accel import works
+from test_accel import fake_cuda, no_settings, use, works  # noqa: F401 (fixtures)
 from test_systems import SYSTEMS
 
 STEPS = 7
@@ -141,9 +141,8 @@ def test_a_run_that_dies_goes_on(memext, quick_place, folder, name):
 
 
 @pytest.mark.parametrize("name, accel", [(name, accel) for accel in ("host", "opencl", "cuda") for name in SCHEMES])
-def test_accelerators(memext, quick_place, folder, name, accel):
-    if not works(memext, accel)["works"]:
-        pytest.skip(works(memext, accel)["why"])
+def test_accelerators(request, memext, quick_place, folder, name, accel):
+    use(request, memext, accel)
     s = SCHEMES[name]
     rng = np.random.default_rng(3)
     np.save(quick_place / "amp.npy", amp := rng.random((STEPS, s.n)))
