@@ -7,7 +7,7 @@ from .arrays import ACTIONS as _ACTIONS
 from .arrays import Array, Store
 from .errors import KernelError, MemextError, MemoryRefused, NotFinite
 from .formats import open
-from .kernel import Kernel, Reduced, Reduction, kernel, reduce, staggered
+from .kernel import Kernel, Reduced, Reduction, kernel, reduce, stages, staggered
 from .looking import array_html as _array_html
 from .looking import store_html as _store_html
 from .looking import view
@@ -21,7 +21,8 @@ from .translate import maximum, minimum, sqrt, where
 _ACTIONS.update(save=save, pyramid=pyramid, link=link, array_html=_array_html, store_html=_store_html)
 __version__ = _core.version()
 __all__ = ["Array", "Kernel", "KernelError", "MemextError", "MemoryRefused", "NotFinite", "Plan", "Reduced", "Reduction", "Report", "Run", "Store", "info",
-           "kernel", "link", "maximum", "minimum", "open", "plan", "pyramid", "ramp", "reduce", "save", "sqrt", "staggered", "timeline", "view", "where"]
+           "kernel", "link", "maximum", "minimum", "open", "plan", "pyramid", "ramp", "reduce", "save", "sqrt", "stages", "staggered", "timeline", "view",
+           "where"]
 
 
 def info(path: object = None) -> dict:

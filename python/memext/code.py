@@ -29,12 +29,17 @@ class Code:
         self.kernel, self.dtypes, self.reductions = kernel, dtypes, reductions
         self.real = dtypes[kernel.state[0]]
         parts = kernel._parts
+        self.outputs = kernel._outputs
         if kernel._form == "staggered":
             self.cells = [parts[0].translate(dtypes, self.real, kernel.partner, kernel.state),
                           parts[1].translate(dtypes, self.real, kernel.state, kernel.partner)]
         else:
-            self.cells = [parts[0].translate(dtypes, self.real, kernel.state)]
+            self.cells = [part.translate(dtypes, self.real, fields) for part, fields in zip(parts, self.outputs)]
         old = any(cell.reads_old() for cell in self.cells)
+        for part, cell in zip(parts, self.cells):
+            if kernel._form == "jacobi" and cell.reads_old():
+                raise KernelError(f"{part.name} is a stage and reads .old: a stage reads what the one before has left; keep older values in a field",
+                                  part.file, part.line)
         self.form = kernel._form or ("leapfrog" if old else "jacobi")
         taken = [n for n in kernel.state if self.form == "leapfrog" and kernel.has_field(f"{n}_old")]
         if taken:
@@ -64,9 +69,9 @@ class Code:
         params = dict(k.params)
         for reduction in self.reductions:
             params = {**reduction.params, **params}
-        macros = ["MX_CELL"] if len(self.cells) == 1 else ["MX_CELL_B", "MX_CELL_A"]
-        outputs = [k.state] if len(self.cells) == 1 else [k.partner, k.state]
-        bodies = [f"{macro}\n{self._body(cell, fields, writer)}MX_END\n" for macro, cell, fields in zip(macros, self.cells, outputs)]
+        macros = (["MX_CELL"] if len(self.cells) == 1 else ["MX_CELL_B", "MX_CELL_A"] if self.form == "staggered" else
+                  [f"MX_CELL_{i + 1}" for i in range(len(self.cells))])
+        bodies = [f"{macro}\n{self._body(cell, fields, writer)}MX_END\n" for macro, cell, fields in zip(macros, self.cells, self.outputs)]
         for reduction in self.reductions:
             statements, values = _named(reduction.translate(self))
             body = [f"    const {ex.c_type(node)} {name} = {writer.text(node)};" for name, node in statements]
@@ -80,6 +85,8 @@ class Code:
             lines.append("#define MX_REAL float")
         if FORMS[self.form]:
             lines.append(f"#define MX_FORM {FORMS[self.form]}")
+        if k.stages > 1:
+            lines.append(f"#define MX_STAGES {k.stages}")
         lines.append(self._fields("MX_STATE", k.state))
         if k.partner:
             lines.append(self._fields("MX_PARTNER", k.partner))
@@ -144,7 +151,7 @@ class Code:
         self.check(tuple(size))  # type: ignore[arg-type]
         c = {n: written_out(np.asarray(arrays[n]).astype(self.dtypes[n], copy=False), size, h) for n in k.fixed}
 
-        def level(cell: Cell, read: dict, write: dict, names: list[str], t: int) -> None:
+        def level(i: int, read: dict, write: dict, t: int) -> None:
             def at(field, dx, dy, dz):
                 array = read[field] if field in read else c[field]
                 off = [(n - s) // 2 for n, s in zip(array.shape, size)]
@@ -158,22 +165,20 @@ class Code:
                 axis = "zyx".index(name)
                 return np.arange(size[axis]).reshape([-1 if i == axis else 1 for i in range(3)])
 
-            values = self.evaluate(cell, at, AtStep(params, t), coordinates, lambda field: write[field][inner])
-            for name, value in zip(names, values):
+            values = self.evaluate(self.cells[i], at, AtStep(params, t, i, len(self.cells)), coordinates, lambda field: write[field][inner])
+            for name in write if self.form == "jacobi" else ():  # what is not computed is kept
+                write[name][...] = read[name]
+            for name, value in zip(self.outputs[i], values):
                 write[name][inner] = np.asarray(value).astype(self.dtypes[name])
 
         for t in range(steps):
             if self.form == "staggered":
-                level(self.cells[0], a, b, k.partner, t)
-                level(self.cells[1], b, a, k.state, t)
+                level(0, a, b, t)
+                level(1, b, a, t)
             else:
-                level(self.cells[0], a, b, k.state, t)
-                a, b = b, a
-                if self.form == "jacobi" and t == 0:  # the frame of the second array
-                    for n in k.state:
-                        frame = np.array(b[n])
-                        frame[inner] = a[n][inner]
-                        a[n] = frame
+                for i in range(len(self.cells)):
+                    level(i, a, b, t)
+                    a, b = b, a
         old = b if k.partner else {f"{n}_old": v for n, v in b.items()} if self.form == "leapfrog" else {}
         return {**a, **old}
 

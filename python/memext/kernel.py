@@ -18,7 +18,9 @@ from .reductions import Reduced, Reduction
 from .series import take
 from .symbolic import SymbolicPart, is_symbolic
 
-__all__ = ["Kernel", "Reduced", "Reduction", "kernel", "reduce", "staggered"]
+__all__ = ["Kernel", "Reduced", "Reduction", "kernel", "reduce", "staggered", "stages"]
+
+MOST_STAGES = 16  # of a step, as in memext/cell.h
 
 
 class Kernel:
@@ -27,8 +29,10 @@ class Kernel:
     source: its C text. Called, it is the Python function that it was made from."""
 
     def __init__(self, functions: list[Part], fixed: dict[str, str | None], params: dict[str, float], name: str, state: list[str],
-                 partner: list[str], form: str | None):
+                 partner: list[str], form: str | None, outputs: list[list[str]] | None = None):
+        """outputs: the fields that each function computes."""
         self._parts, self._fixed, self.params, self.name = functions, fixed, params, name
+        self._outputs = outputs or [state]
         self.state, self.partner, self._form = state, partner, form
         self.fixed = list(fixed)
         self.__doc__ = functions[0].function.__doc__
@@ -54,7 +58,7 @@ class Kernel:
             raise TypeError(f"the kernel {self.name} is made of expressions: pickle those and make it again")
         if _found(self.__module__, first.function.__qualname__) is self:
             return str(first.function.__qualname__)
-        return _again, ([p.function for p in self._parts], self._fixed, self.params, self.name)
+        return _again, ([p.function for p in self._parts], self._fixed, self.params, self.name, self._form)
 
     def __repr__(self) -> str:
         return f"<memext kernel {self.name}: {self.form} of {', '.join(self.state + self.partner)}>"
@@ -121,6 +125,11 @@ class Kernel:
         return self.code().form
 
     @property
+    def stages(self) -> int:
+        """Of a step, each computed from the one before; 1 unless it was made by memext.stages."""
+        return len(self._parts) if self._form == "jacobi" else 1
+
+    @property
     def radius(self) -> int:
         return self.code().radius
 
@@ -129,7 +138,7 @@ class Kernel:
         return self.code(dtype, **fields).write(folder)
 
     def reference(self, steps: int, dtype: Any = None, params: Mapping[str, Any] | None = None, **arrays: np.ndarray) -> dict[str, np.ndarray]:
-        """The same in numpy, all in memory: arrays by name with their frames; leapfrog's step before as NAME_old. A parameter may be an array with a value for each step. For checks."""
+        """The same in numpy, all in memory: arrays by name with their frames; leapfrog's step before as NAME_old. A parameter may be an array with a value for each step, or for each level of it. For checks."""
         return self.code(dtype or {n: arrays[n].dtype for n in self.state + self.partner}, **{n: arrays[n].dtype for n in self.fixed}).run(
             steps, {**self.params, **take(params or {}, os.getcwd())}, arrays)
 
@@ -193,7 +202,43 @@ def staggered(first: Callable, second: Callable, *, fixed: Any = (), params: Map
         if unknown:
             raise KernelError(f"{', '.join(unknown)} of {part.name} is computed by neither function; name read-only fields in fixed", part.file,
                               part.line)
-    made = Kernel(parts, names, values, name or first.__name__, fields[1], fields[0], "staggered")
+    made = Kernel(parts, names, values, name or first.__name__, fields[1], fields[0], "staggered", fields)
+    made.try_types()
+    return made
+
+
+def stages(*functions: Callable, fixed: Any = (), params: Mapping[str, float] | None = None, name: str | None = None) -> Kernel:
+    """A kernel of several functions: a step computes each of them on the whole grid, one after the other, from what the one before has left.
+
+    Each function takes the fields that it computes first, then the others that it reads, parameters and so on. A field that it does not compute keeps
+    its values, so that a Runge-Kutta scheme has its registers as fields:
+
+        def predict(v, u, dt): return u - dt * (u - u[-1, 0, 0])
+        def correct(u, v, dt): return 0.5 * (u + v - dt * (v - v[-1, 0, 0]))
+        heun = memext.stages(predict, correct, params={"dt": 0.1}, name="heun")
+
+    t is the same in all functions of a step. A parameter over time may have shape (steps, stages).
+    """
+    if not 1 <= len(functions) <= MOST_STAGES:
+        raise KernelError(f"memext.stages has {len(functions)} functions: give it 1 to {MOST_STAGES}, one for each stage of a step")
+    if any(is_symbolic(function) for function in functions):
+        raise KernelError("memext.stages is given expressions: give it a Python function for each stage")
+    values = {n: float(v) for n, v in (params or {}).items()}
+    names = types_by_name(fixed)
+    parts = [Part(f, names, values) for f in functions]
+    for part in parts:
+        if not part.fields:
+            raise KernelError(f"{part.name} has no field to compute", part.file, part.line)
+    outputs = [_computed(part) for part in parts]
+    computed = {field for fields in outputs for field in fields}
+    for part in parts:
+        unknown = [f for f in part.fields if f not in computed]
+        if unknown:
+            raise KernelError(f"{', '.join(unknown)} of {part.name} is computed by no stage; name read-only fields in fixed", part.file, part.line)
+    fields = list(dict.fromkeys(field for part in parts for field in part.fields))
+    if name is None and parts[0].name == "<lambda>":
+        raise KernelError("a kernel of lambdas needs a name: stages(..., name='...')", parts[0].file, parts[0].line)
+    made = Kernel(parts, names, values, name or parts[0].name, fields, [], "jacobi", outputs)
     made.try_types()
     return made
 
@@ -206,8 +251,10 @@ def _found(module: str, name: str) -> Any:
     return at
 
 
-def _again(functions: list[Callable], fixed: Any, params: Mapping[str, float], name: str) -> Kernel:
+def _again(functions: list[Callable], fixed: Any, params: Mapping[str, float], name: str, form: str | None = None) -> Kernel:
     """A kernel that was pickled."""
+    if form == "jacobi":
+        return stages(*functions, fixed=fixed, params=params, name=name)
     if len(functions) == 1:
         return kernel(functions[0], fixed=fixed, params=params, name=name)
     return staggered(*functions, fixed=fixed, params=params, name=name)

@@ -94,6 +94,9 @@ class Problem:
         self.shape = self._interior(fields)
         if self.code is not None:
             self.code.check(self.shape)
+            for name, value in self.params.items():
+                if isinstance(value, Series):
+                    value.check(name, len(self.code.cells))
 
     def _interior(self, fields: dict[str, Any]) -> tuple[int, int, int]:
         """Interior cells (nz, ny, nx), from what says them; the rest has to agree."""

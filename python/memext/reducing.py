@@ -71,7 +71,7 @@ def reduce_store(run: Any, reduction: Reduction, arrays: Mapping[str, Any], floo
     cell = reduction.translate(code)
     for reason in misfits(cell, shape):
         raise KernelError(f"{reduction.name}: {reason}")
-    params = AtStep({**reduction.params, **run.params.now()}, run.step)
+    params = AtStep({**reduction.params, **run.params.now()}, run.step, code.form == "staggered", len(code.cells))
     reach = max([0] + [abs(n.data[3]) for n in cell.nodes() if n.op == "at"])
     used = cell.names("at")
     sources = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parameters of a kernel: numbers, and series, which have a value for each step."""
+"""Parameters of a kernel: numbers, and series, which have a value for each step or for each level of it."""
 from __future__ import annotations
 
 import errno
@@ -16,10 +16,17 @@ from .errors import MemextError
 
 
 class Series:
-    """values[t] is the parameter in the cells that are computed from step t. path: its file, where it came from one."""
+    """values[t] is the parameter in the cells that are computed from step t, or values[t, i] in those of its level i. path: its file, where it came from one."""
 
     def __init__(self, values: np.ndarray, path: pathlib.Path | None = None):
         self.values, self._path = values, path
+
+    def check(self, name: str, levels: int) -> None:
+        """Refuses what has not one value for each step, or one for each of the levels of a step."""
+        shape = self.values.shape
+        if len(shape) == 2 and (levels == 1 or shape[1] != levels):
+            several = f", or two, (steps, {levels}), where a step has {levels} levels" if levels > 1 else ""
+            raise MemextError(f"params: {name} has shape {shape}; a parameter over time has one dimension, a number for each step{several}", errno.EINVAL)
 
     def file(self, folder: pathlib.Path) -> pathlib.Path:
         """What the library reads: the file that was given, or one in `folder` that is called after its content and stays, since stores name it."""
@@ -45,13 +52,13 @@ def _series(name: str, value: Any, directory: str) -> Series:
         except (OSError, ValueError) as error:
             raise MemextError(f"params: {name}: {path}: {error}", errno.EINVAL) from error
     array = np.asarray(value)
-    if array.ndim != 1 or array.dtype.kind not in "fiu" or array.size == 0:
-        raise MemextError(f"params: {name} is an array of {array.dtype}, shape {array.shape}; a parameter over time has one dimension: a number for each step", errno.EINVAL)
+    if array.ndim not in (1, 2) or array.dtype.kind not in "fiu" or array.size == 0:
+        raise MemextError(f"params: {name} is an array of {array.dtype}, shape {array.shape}; a parameter over time has one dimension, a number for each step, or two, (steps, stages)", errno.EINVAL)
     if path is not None and array.dtype.str not in ("<f8", "<f4"):
         raise MemextError(f"params: {name}: {path} holds {array.dtype}; the file of a parameter over time holds f8 or f4", errno.EINVAL)
     values = np.ascontiguousarray(array, dtype="<f8")
     if not np.isfinite(values).all():
-        raise MemextError(f"params: {name}: the value of the step {int(np.argmin(np.isfinite(values)))} is not finite", errno.EINVAL)
+        raise MemextError(f"params: {name}: the value of the step {int(np.argmin(np.isfinite(values).all(axis=tuple(range(1, values.ndim)))))} is not finite", errno.EINVAL)
     return Series(values, path)
 
 
@@ -67,10 +74,10 @@ def take(params: Mapping[str, Any], directory: str) -> dict[str, float | Series]
 
 
 class AtStep(Mapping[str, float]):
-    """The parameters of the cells that are computed from one step."""
+    """The parameters of the cells that one level of a step computes: level `of_step` of `levels`."""
 
-    def __init__(self, params: Mapping[str, Any], step: int):
-        self._params, self._step = params, step
+    def __init__(self, params: Mapping[str, Any], step: int, of_step: int = 0, levels: int = 1):
+        self._params, self._step, self._of_step, self._levels = params, step, of_step, levels
 
     def __getitem__(self, name: str) -> float:
         value = self._params[name]
@@ -78,7 +85,10 @@ class AtStep(Mapping[str, float]):
             return value
         if self._step >= len(value.values):
             raise MemextError(f"the parameter {name} has values for {len(value.values)} steps, and none for the step {self._step}", errno.EINVAL)
-        return value.values[self._step]
+        if value.values.ndim == 1:
+            return value.values[self._step]
+        value.check(name, self._levels)
+        return value.values[self._step, self._of_step]
 
     def __iter__(self):
         return iter(self._params)

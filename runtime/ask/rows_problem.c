@@ -130,7 +130,8 @@ const struct mx_option mx_rows_problem[] = {
      FIELD(params), .argument = "NAME=VALUE", .initial = "the kernel's own value",
      .summary = "Sets a parameter of the kernel, or gives it over time. Repeat it for others.",
      .more = "VALUE is a number, or a quotient such as 1/8. A .npy file of one dimension gives a value for "
-             "each step: cells that are computed from step t use value t, from 0. The file may have more "
+             "each step: cells that are computed from step t use value t, from 0. One of shape (steps, "
+             "stages) gives a value for each stage of a kernel. The file may have more "
              "values than the run has steps. --resume compares only the values that were used, so -t may "
              "grow with a longer file.",
      .needs = "kernel resume", .on_resume = MX_RESUME_SAME},
@@ -207,7 +208,8 @@ const struct mx_option mx_rows_problem[] = {
      .more = "`max-change` is the greatest change of a cell by the last step, in all fields, without the "
              "frame. `rms-change` is the root of the mean of the squares.\nA kernel adds its reductions "
              "(MX_REDUCES in memext/cell.h): the sum, the maximum or the minimum of an expression over all "
-             "cells. The spread of a reduction is (greatest - least) / |mean| over the planes of z. Sums "
+             "cells. A kernel of several stages (MX_STAGES) has reductions alone. The spread of a reduction "
+             "is (greatest - least) / |mean| over the planes of z. Sums "
              "have the same bits for every plan, engine and number of threads.\nA sweep ends at each check. "
              "Few steps between checks make short sweeps, which move more bytes; `memext tune --check` says "
              "how many.\nThe report keeps at most 96 checks under `norms`. They are evenly spaced, and the "

@@ -22,7 +22,9 @@ static void say_fields(const char *what, int32_t n, const struct mx_field_of *fi
 static int show(const struct mx_system *s) {
     static const char *const forms[] = {"jacobi", "leapfrog", "staggered"};
     const struct mx_kernel_facts f = mx_kernel_facts(s);
-    printf("kernel    %s\nform      %s, radius %d", s->name, forms[s->form], s->h);
+    printf("kernel    %s\nform      %s, ", s->name, forms[s->form]);
+    if (s->stages > 1) printf("%d stages, ", s->stages);
+    printf("radius %d", s->h);
     if (s->n_fixed > 0) printf(", of fixed fields %d", s->hc);
     printf("\n");
     say_fields("state", s->n_field[0], s->field[0]);

@@ -11,7 +11,7 @@ int64_t mx_accel_room_for_lanes(const struct mx_problem *p) {
 
 /* Planes whose old values are kept at a time. */
 static int64_t planes_kept(const struct mx_problem *p, int64_t plane_pitch) {
-    return mx_levels_a_step(p) < 2 ? 0 : mx_max(1, mx_min(p->nz, 4 * (int64_t)LEAST_BYTES / plane_pitch));
+    return mx_states(p) < 2 ? 0 : mx_max(1, mx_min(p->nz, 4 * (int64_t)LEAST_BYTES / plane_pitch));
 }
 
 int mx_accel_make_norms(struct mx_accel_after *d, const struct mx_view *v) {

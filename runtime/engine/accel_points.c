@@ -84,7 +84,8 @@ int mx_accel_add_sources(struct mx_accel_after *d, const struct mx_advance *a, i
                          int64_t z1, int64_t *number) {
     const struct mx_window at = mx_window_at(a, l), *w = &at;
     const int64_t step = (a->first_level + l) / mx_levels_a_step(d->problem);
-    if (d->n_sources == 0 || step >= d->longest || !any(&d->after.sources->points, d->problem, z0, z1))
+    if (d->n_sources == 0 || step >= d->longest || !mx_points_act(d->problem, a->first_level + l) ||
+        !any(&d->after.sources->points, d->problem, z0, z1))
         return 0;
     struct mx_accel_level k = mx_accel_window(d, a, l, MX_ACCEL_SOURCES, w->y0, w->y1, z0, z1);
     k.array[k.arrays++] = d->source;
@@ -142,7 +143,7 @@ int mx_accel_see_probes(struct mx_accel_after *d, const struct mx_advance *a, in
                         int64_t *number) {
     const struct mx_window at = mx_window_at(a, l), *w = &at;
     const struct mx_problem *p = d->problem;
-    if (d->probe == NULL) return 0;
+    if (d->probe == NULL || !mx_points_act(p, a->first_level + l)) return 0;
     const struct mx_points *probes = d->after.traces->probes;
     const int64_t z0 = mx_max(w->z0, p->h), z1 = mx_min(w->z1, p->nz + p->h);
     const int64_t shift = p->first_plane - p->h; /* tables are of the whole grid */

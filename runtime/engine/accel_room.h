@@ -14,9 +14,16 @@ uint64_t mx_accel_extra_bytes(const struct mx_problem *problem, const struct mx_
 static inline int64_t mx_accel_series_steps(const struct mx_problem *p) {
     return p->done + p->nt > 1 ? p->done + p->nt : 1;
 }
+/* Values before those of parameter `series` of them. */
+static inline int64_t mx_accel_series_at(const struct mx_problem *p, int32_t series) {
+    int64_t n = 0;
+    for (int32_t i = 0; i < series; i++)
+        n += mx_accel_series_steps(p) * mx_series_each(&p->system->series[i]);
+    return n;
+}
 static inline uint64_t mx_accel_series_bytes(const struct mx_problem *p) {
-    const int64_t n = p->system != NULL ? p->system->n_series : 0;
-    return (uint64_t)(n * mx_accel_series_steps(p)) * sizeof(double);
+    const int32_t n = p->system != NULL ? p->system->n_series : 0;
+    return (uint64_t)mx_accel_series_at(p, n) * sizeof(double);
 }
 
 #endif

@@ -22,15 +22,23 @@ static void add_name(struct mx_accel_names *out, const char *kernel, const char 
     out->n++;
 }
 
+/* How many there are of one that is no reduction: a cell for each level of a step, else one for each array
+ * that has fields of its own. */
+static int64_t kernels_of(const struct mx_problem *p, int kernel) {
+    return kernel == MX_ACCEL_CELL ? mx_levels_a_step(p) : mx_states(p);
+}
+
 void mx_accel_names(const struct mx_problem *p, const struct mx_after *after, bool fused,
                     struct mx_accel_names *out) {
     static const char *const kernels[] = {"cell", "sources", "probes", "frame", "image"};
     out->n = 0;
-    for (int i = 0; i < (after != NULL ? MX_ACCEL_CHANGE : MX_ACCEL_CELL + 1); i++) {
-        const bool two = mx_form(p) == MX_STAGGERED;
-        add_name(out, kernels[i], two ? "_b" : "");
-        if (two) add_name(out, kernels[i], "_a");
-    }
+    for (int i = 0; i < (after != NULL ? MX_ACCEL_CHANGE : MX_ACCEL_CELL + 1); i++)
+        for (int64_t level = 0; level < kernels_of(p, i); level++) {
+            char tail[16] = "";
+            if (mx_states(p) == 2) snprintf(tail, sizeof tail, level == 0 ? "_b" : "_a");
+            if (i == MX_ACCEL_CELL && mx_has_stages(p)) snprintf(tail, sizeof tail, "_%d", (int)level + 1);
+            add_name(out, kernels[i], tail);
+        }
     if (fused) add_name(out, "fused", "");
     if (after == NULL) return;
     add_name(out, "change", "");
@@ -40,15 +48,16 @@ void mx_accel_names(const struct mx_problem *p, const struct mx_after *after, bo
 }
 
 int32_t mx_accel_kernel(const struct mx_problem *p, enum mx_accel_kernel kernel, int64_t level) {
-    const int32_t forms = mx_form(p) == MX_STAGGERED ? 2 : 1, k = (int32_t)kernel;
-    if (k >= MX_ACCEL_CHANGE) return MX_ACCEL_CHANGE * forms + k - MX_ACCEL_CHANGE;
-    return k * forms + (forms == 2 ? (int32_t)(level & 1) : 0);
+    int64_t before = 0;
+    for (int k = 0; k < (int)kernel && k < MX_ACCEL_CHANGE; k++) before += kernels_of(p, k);
+    if (kernel >= MX_ACCEL_CHANGE) return (int32_t)before + (int32_t)kernel - MX_ACCEL_CHANGE;
+    return (int32_t)(before + level % kernels_of(p, kernel));
 }
 
 bool mx_accel_fuses(const struct mx_problem *p) {
     enum { GROUP_BYTES = 48 << 10 }; /* that a kernel may have without asking */
     const int64_t h = p->h, cells = (2 * h + 2) * MX_ACCEL_GROUP_X * MX_ACCEL_GROUP_Y;
-    return mx_form(p) == MX_JACOBI && MX_ACCEL_GROUP_Y >= 4 * h && cells * mx_cell_bytes(p, 0) <= GROUP_BYTES;
+    return mx_takes_two_levels(p) && MX_ACCEL_GROUP_Y >= 4 * h && cells * mx_cell_bytes(p, 0) <= GROUP_BYTES;
 }
 
 /* Groups that a device of CUDA is to have under way at a time on each of its processors: four of this size
@@ -128,7 +137,7 @@ static void numbers(FILE *f, const struct mx_work *w, const struct mx_view *v) {
     number(f, "ROW_PITCH", "", v->row_pitch_bytes);
     number(f, "PLANE_PITCH", "", v->plane_pitch_bytes);
     if (s == NULL) number(f, "OFFSET_", "u", 0);
-    for (int array = 0; s != NULL && array < (s->form == MX_STAGGERED ? 2 : 1); array++)
+    for (int array = 0; s != NULL && array < mx_system_states(s); array++)
         for (int32_t i = 0; i < s->n_field[array]; i++)
             number(f, "OFFSET_", s->field[array][i].name, w->fields[array].offset_bytes[i]);
     for (int32_t i = 0; i < mx_fixed_count(p); i++) {
@@ -144,9 +153,12 @@ static void numbers(FILE *f, const struct mx_work *w, const struct mx_view *v) {
     if (s != NULL && s->n_series > 0) fprintf(f, "#define MX_D_SERIES\n");
     for (int32_t i = 0; s != NULL && i < s->n_param; i++) {
         const struct mx_series *q = mx_series_of(s, i);
-        if (q != NULL)
+        if (q != NULL && q->each > 1)
+            fprintf(f, "#define MX_D_VALUE_%s (mx_series[%lldL + mx_t * %d + mx_of_step])\n",
+                    s->param_name[i], (long long)mx_accel_series_at(p, (int32_t)(q - s->series)), q->each);
+        else if (q != NULL)
             fprintf(f, "#define MX_D_VALUE_%s (mx_series[%lldL + mx_t])\n", s->param_name[i],
-                    (long long)((q - s->series) * mx_accel_series_steps(p)));
+                    (long long)mx_accel_series_at(p, (int32_t)(q - s->series)));
         else
             fprintf(f, "#define MX_D_VALUE_%s (%.16e)\n", s->param_name[i], s->param[i]);
     }
@@ -157,7 +169,7 @@ static void after_numbers(FILE *f, const struct mx_problem *p) {
     const struct mx_system *s = p->system;
     fprintf(f, "#define MX_D_AFTER\n");
     if (s == NULL) number(f, "INDEX_", "u", 0);
-    for (int array = 0; s != NULL && array < (s->form == MX_STAGGERED ? 2 : 1); array++)
+    for (int array = 0; s != NULL && array < mx_system_states(s); array++)
         for (int32_t i = 0; i < s->n_field[array]; i++) number(f, "INDEX_", s->field[array][i].name, i);
 }
 

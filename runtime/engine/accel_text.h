@@ -29,10 +29,10 @@ enum { MX_ACCEL_DEEP = 16 };
 /* Two levels in one launch: work items of a group and planes that it goes through, and the kernel's number,
  * where it is there and nothing is asked of rows. */
 enum { MX_ACCEL_GROUP_X = 32, MX_ACCEL_GROUP_Y = 16, MX_ACCEL_TILE_Z = 64, MX_ACCEL_FUSED = 1 };
-/* Can there be one? Jacobi, and a group's memory holds what it keeps. */
+/* Can there be one? Jacobi of one stage, and a group's memory holds what it keeps. */
 bool mx_accel_fuses(const struct mx_problem *problem);
 
-enum { MX_ACCEL_TEXT_KERNELS = 11 + MX_MAX_REDUCES };
+enum { MX_ACCEL_TEXT_KERNELS = MX_MAX_STAGES + 10 + MX_MAX_REDUCES };
 struct mx_accel_names {
     char text[MX_ACCEL_TEXT_KERNELS][48];
     const char *name[MX_ACCEL_TEXT_KERNELS];
@@ -40,7 +40,7 @@ struct mx_accel_names {
 };
 void mx_accel_names(const struct mx_problem *problem, const struct mx_after *after, bool fused,
                     struct mx_accel_names *out);
-/* The number of a kernel in these names; of staggered systems that of the level. */
+/* The number of a kernel in these names; where levels of a step differ, that of the level. */
 int32_t mx_accel_kernel(const struct mx_problem *problem, enum mx_accel_kernel kernel, int64_t level);
 
 #endif

@@ -325,7 +325,7 @@ struct kernel_row {
     struct mx_row r;
 };
 
-static const struct mx_row *kernel_row(const struct here *w, int64_t y, int64_t z, int64_t step,
+static const struct mx_row *kernel_row(const struct here *w, int64_t y, int64_t z, int64_t level,
                                        struct kernel_row *k) {
     const struct mx_problem *p = w->p;
     const struct mx_system *s = p->system;
@@ -346,12 +346,12 @@ static const struct mx_row *kernel_row(const struct here *w, int64_t y, int64_t 
                            .row_pitch = w->view->row_pitch_bytes,
                            .fixed_pitch = k->fixed_pitch,
                            .rows = 1,
-                           .param = mx_params_at(s, step, k->param),
+                           .param = mx_params_at(s, level, k->param),
                            .x0 = p->h,
                            .x1 = p->nx + p->h,
                            .y = y - p->h,
                            .z = mx_plane_of(p, z),
-                           .t = step,
+                           .t = level / mx_levels_a_step(p),
                            .nx = p->nx,
                            .ny = p->ny,
                            .nz = mx_all_planes(p)};
@@ -359,7 +359,7 @@ static const struct mx_row *kernel_row(const struct here *w, int64_t y, int64_t 
 }
 
 static void norms_of_plane(const struct here *w, int64_t level, int64_t y0, int64_t y1, int64_t z,
-                           int64_t step, const char *old) {
+                           const char *old) {
     const bool reduces = mx_norms_reduces(w->a->norms);
     struct kernel_row k;
     for (int64_t y = y0; y < y1; y++) {
@@ -371,7 +371,7 @@ static void norms_of_plane(const struct here *w, int64_t level, int64_t y0, int6
                                         .now = mx_view_row(w->view, w->array, y, z),
                                         .old = old != NULL ? old : mx_view_row(w->view, 1 - w->array, y, z),
                                         .field_offset_bytes = w->a->layout->field_offset_bytes[w->fields],
-                                        .r = reduces ? kernel_row(w, y, z, step, &k) : NULL};
+                                        .r = reduces ? kernel_row(w, y, z, level, &k) : NULL};
         mx_norms_row(w->a->norms, &row);
     }
 }
@@ -388,16 +388,17 @@ void mx_after_box(const struct mx_after *a, const struct mx_view *view, int arra
     const int64_t step = level / mx_levels_a_step(p);
     const int64_t in0 = mx_max(y0, p->h), in1 = mx_min(y1, p->ny + p->h); /* rows of the interior */
     const bool refresh = copies(a), zeros = has_zeros(a);
-    const bool norms = a->norms != NULL && mx_norms_due(a->norms, level);
+    const bool norms = a->norms != NULL && mx_norms_due(a->norms, level), act = mx_points_act(p, level);
+    const bool sources = a->sources != NULL && act, traces = a->traces != NULL && act;
     struct spans s;
-    if (!refresh && !norms && a->sources == NULL && a->traces == NULL) return;
+    if (!refresh && !norms && !sources && !traces) return;
     if (refresh) spans_of(&w, &s);
     for (int64_t z = z0; z < z1; z++) {
         const bool interior = in_grid(p, z) && in0 < in1;
-        if (a->sources != NULL) sources_of_plane(&w, y0, y1, z, step);
+        if (sources) sources_of_plane(&w, y0, y1, z, step);
         if (zeros) zeros_of_plane(&w, y0, y1, z);
-        if (a->traces != NULL && interior) probes_of_plane(&w, in0, in1, z, step);
-        if (norms && interior) norms_of_plane(&w, level, in0, in1, z, step, old);
+        if (traces && interior) probes_of_plane(&w, in0, in1, z, step);
+        if (norms && interior) norms_of_plane(&w, level, in0, in1, z, old);
         if (refresh) refresh_rows(&w, &s, y0, y1, z);
     }
 }

@@ -30,7 +30,8 @@
  * past.
  *  - Planes beyond the grid (ghost layers, y < h or z < h or behind the end) are those of the cell they stand
  *    for: index modulo n. They have sources, and frames in the other dimensions, but no probes and no norms.
- *  - A level that is due (mx_norms_due) is the last of a sweep.
+ *  - A level that is due (mx_norms_due) is the last of a sweep, or the first stage of its last step.
+ *  - Of several stages the last one alone has sources and probes (mx_points_act).
  */
 #ifndef MX_AFTER_H
 #define MX_AFTER_H

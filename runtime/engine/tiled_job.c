@@ -95,7 +95,7 @@ static bool whole_rows(const struct mx_advance *a) {
     const struct mx_after *after = a->after;
     if (after == NULL) return false;
     return !mx_sides_fixed(&after->sides, MX_DIM_X) ||
-           (after->norms != NULL && mx_norms_needs_old(after->norms, a->first_level + a->levels - 1));
+           (after->norms != NULL && mx_norms_in_whole_rows(after->norms, a->first_level + a->levels));
 }
 
 /* Sources, probes and norms look at whole rows. */
@@ -103,7 +103,8 @@ static bool looked_at(const struct mx_advance *a) {
     const struct mx_after *after = a->after;
     return after != NULL &&
            (after->sources != NULL || after->traces != NULL ||
-            (after->norms != NULL && mx_norms_due(after->norms, a->first_level + a->levels - 1)));
+            (after->norms != NULL && mx_norms_is_check(after->norms, (a->first_level + a->levels) /
+                                                                         mx_levels_a_step(after->problem))));
 }
 
 /* Columns: of spans of the whole row from cell 0 on, or of its interior. */

@@ -26,9 +26,12 @@ static int check_system(const struct mx_problem *p, mx_why *why) {
                        "%d, that of C at most as large",
                        s->name, s->h, s->hc, p->h, MX_MAX_HALO);
     for (int i = 0; i < 2; i++)
-        if (s->n_field[i] < 1 || s->n_field[i] > MX_MAX_FIELDS || s->row[i] == NULL)
-            return mx_fail(why, -EINVAL, "system %s has %d fields in array %c and %s row function for it",
-                           s->name, s->n_field[i], 'A' + i, s->row[i] == NULL ? "no" : "a");
+        if (s->n_field[i] < 1 || s->n_field[i] > MX_MAX_FIELDS)
+            return mx_fail(why, -EINVAL, "system %s has %d fields in array %c: it must have 1 to %d", s->name,
+                           s->n_field[i], 'A' + i, MX_MAX_FIELDS);
+    for (int i = 0; i < mx_system_levels(s); i++)
+        if (s->row[i] == NULL)
+            return mx_fail(why, -EINVAL, "system %s has no row function for level %d of a step", s->name, i);
     return 0;
 }
 
@@ -175,6 +178,7 @@ static void system_planes(const struct mx_work *work, const struct mx_advance *a
     const int64_t rows = ahead == NULL ? box.y1 - box.y0 : ROWS_BETWEEN_ASKING;
     const bool ghosts =
         p->all_nz > 0 || (a->after != NULL && (a->after->ghost[MX_DIM_Y] || a->after->ghost[MX_DIM_Z]));
+    void (*const row)(const struct mx_row *) = mx_row_of(p->system, level);
     struct box_planes at;
     point_to_planes(work, &a->view, (a->parity + l + 1) & 1, box.y0, box.z0, planes, &at);
     for (int64_t z = 0; z < planes; z++)
@@ -185,7 +189,7 @@ static void system_planes(const struct mx_work *work, const struct mx_advance *a
             if (ghosts) name_ghosts(p, &c->row);
             point_to_rows(work, &at, level, z, y - box.y0, c);
             if (ahead != NULL) mx_ahead_ask(ahead, c->row.rows * (box.x1 - box.x0));
-            p->system->row[level & 1](&c->row);
+            row(&c->row);
             if (!mx_reads_old(p)) copy_x_frames(work, c, level);
         }
 }
@@ -195,16 +199,15 @@ static void system_box(const struct mx_work *work, const struct mx_advance *a, i
     const struct mx_problem *p = work->problem;
     const struct mx_system *s = p->system;
     struct row_call c;
-    const int64_t t = (a->first_level + l) / mx_levels_a_step(p);
     c.row = (struct mx_row){.out = c.out,
                             .in = c.in,
                             .fixed = c.fixed,
                             .row_pitch = a->view.row_pitch_bytes,
                             .fixed_pitch = c.fixed_pitch,
-                            .param = mx_params_at(s, t, c.param),
+                            .param = mx_params_at(s, a->first_level + l, c.param),
                             .x0 = box.x0,
                             .x1 = box.x1,
-                            .t = t,
+                            .t = (a->first_level + l) / mx_levels_a_step(p),
                             .nx = p->nx,
                             .ny = p->ny,
                             .nz = mx_all_planes(p)};
@@ -254,7 +257,7 @@ void mx_work_look(const struct mx_work *work, const struct mx_advance *a, int32_
     const int64_t h = work->h, y1 = mx_min(box.y1, p->ny + h), z1 = mx_min(box.z1, p->nz + h);
     const int to = (a->parity + l + 1) & 1, array = 1 - mx_read_by(a->first_level + l);
     struct mx_nonfinite found = {.cells = 0};
-    if (a->finding == NULL || l < a->levels - mx_levels_a_step(p)) return;
+    if (a->finding == NULL || l < a->levels - mx_states(p)) return;
     box.y0 = mx_max(box.y0, h); /* there may be ghosts */
     for (int64_t z = mx_max(box.z0, h); z < z1 && box.y0 < y1; z++) {
         const char *row = mx_view_row(&a->view, to, box.y0, z);

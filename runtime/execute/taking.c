@@ -27,7 +27,7 @@ static bool is_copy_of_frame(const struct mx_step *s) { return s->buffer_y != 0 
  * them elsewhere; and of a staggered system, both arrays of which are the state, overlapped blocks compute
  * the level before the last in part twice: there they are looked at as they are stored. */
 static bool looks_at_stores(const struct executor *r) {
-    return mx_exec_staged(r) || (r->x->stores_once && mx_levels_a_step(r->x->problem) > 1);
+    return mx_exec_staged(r) || (r->x->stores_once && mx_states(r->x->problem) > 1);
 }
 
 /* Is the state of this level, with which a sweep ends, one that is looked at? */

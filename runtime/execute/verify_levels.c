@@ -119,7 +119,7 @@ static void system_row(const struct check *c, int64_t level, int64_t y, int64_t 
                                .row_pitch = l->row_pitch_bytes,
                                .fixed_pitch = fixed_pitch,
                                .rows = 1,
-                               .param = mx_params_at(s, t, param),
+                               .param = mx_params_at(s, c->done + level, param),
                                .x0 = p->h,
                                .x1 = p->nx + p->h,
                                .y = y - p->h,
@@ -128,7 +128,7 @@ static void system_row(const struct check *c, int64_t level, int64_t y, int64_t 
                                .nx = p->nx,
                                .ny = p->ny,
                                .nz = p->nz};
-    s->row[read](&row);
+    mx_row_of(s, c->done + level)(&row);
 }
 
 /* What stands in the array written before, its frame above all: of pairs the plane two levels back. */

@@ -102,7 +102,7 @@ static int check_level(struct check *c) {
         err = check_round(c);
     }
     for (int32_t f = 0; f < c->image.n_out && err == 0; f++)
-        if (!c->finite[c->level][f])
+        if (!c->finite[check_read(c)][f])
             err =
                 mx_fail(&c->report->why, -EINVAL,
                         "the kernel \"%s\" computes no finite %s: it is NaN or infinite in every cell, from "
@@ -133,9 +133,8 @@ static int check_in_child(void *context, struct mx_isolated *report) {
     c->cells = mx_min(MOST_CELLS, c->grid.n[0]);
     c->rows = mx_min(MOST_ROWS, c->grid.n[1]);
     int err = 0;
-    const int levels = s->form == MX_STAGGERED ? 2 : 1;
-    for (c->level = 0; c->level < levels && err == 0; c->level++) err = check_level(c);
-    c->level = levels - 1;
+    for (c->level = 0; c->level < mx_system_levels(s) && err == 0; c->level++) err = check_level(c);
+    c->level = (int)mx_reduced_level(s);
     for (int32_t i = 0; i < s->n_reduce && err == 0; i++) {
         c->reduce = &s->reduce[i];
         err = check_level(c);

@@ -56,7 +56,7 @@ struct check {
     struct mx_kernel_grid grid;
     int64_t cells, rows; /* of the patch: no more than the grid has */
     struct mx_isolated *report;
-    int level;                      /* 0: B from A, 1: A from B */
+    int level;                      /* of a step */
     const struct mx_reduce *reduce; /* not the level itself but what this gives for its cells; or NULL */
     int round;
     struct place place;
@@ -70,6 +70,8 @@ struct cell {
     int64_t row, x; /* x: frame counted */
 };
 
+/* The array that the level reads, A (0) or B (1): where there are more than two levels, both are alike. */
+static inline int check_read(const struct check *c) { return c->level & 1; }
 static inline int32_t check_radius(const struct check *c) { return c->system->h; }
 /* What is written is not read: there is no old value. */
 static inline bool check_has_old(const struct check *c) {

@@ -15,7 +15,7 @@ const char *mx_check_name(const struct check *c, const struct block *b) {
     const struct mx_system *s = c->system;
     if (b->kind == FIXED) return s->fixed[b->field].name;
     if (b->kind == WRITTEN && c->reduce != NULL) return c->reduce->name;
-    return s->field[b->kind == READ ? c->level : 1 - c->level][b->field].name;
+    return s->field[b->kind == READ ? check_read(c) : 1 - check_read(c)][b->field].name;
 }
 
 static char *expected_at(const struct check *c, struct cell at) {
@@ -45,7 +45,7 @@ void mx_check_keep(struct check *c) {
                 const int64_t e = mx_dtype_bytes(b->dtype);
                 const char *from = m->work + b->at + row * b->pitch + x * e;
                 memcpy(expected_at(c, (struct cell){f, row, x}), from, (size_t)e);
-                if (isfinite(as_real(b->dtype, from))) c->finite[c->level][f] = true;
+                if (isfinite(as_real(b->dtype, from))) c->finite[check_read(c)][f] = true;
             }
 }
 

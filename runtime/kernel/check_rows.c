@@ -70,13 +70,13 @@ static void place_blocks(const struct check *c, struct image *m, int spread) {
     const struct mx_system *s = c->system;
     for (int32_t f = 0; f < m->n_in; f++)
         for (int32_t dz = -s->h; dz <= s->h; dz++)
-            place_block(c, m, (struct block){READ, f, dz, s->h, s->field[c->level][f].dtype, 0, 0, 0, 0},
+            place_block(c, m, (struct block){READ, f, dz, s->h, s->field[check_read(c)][f].dtype, 0, 0, 0, 0},
                         spread);
     for (int32_t f = 0; f < s->n_fixed; f++)
         for (int32_t dz = -s->hc; dz <= s->hc; dz++)
             place_block(c, m, (struct block){FIXED, f, dz, s->hc, s->fixed[f].dtype, 0, 0, 0, 0}, spread);
     for (int32_t f = 0; f < m->n_out; f++) {
-        const enum mx_dtype dtype = c->reduce != NULL ? MX_F64 : s->field[1 - c->level][f].dtype;
+        const enum mx_dtype dtype = c->reduce != NULL ? MX_F64 : s->field[1 - check_read(c)][f].dtype;
         place_block(c, m, (struct block){WRITTEN, f, 0, 0, dtype, 0, 0, 0, 0}, spread);
     }
     place_block(c, m, (struct block){BEYOND, 0, 0, 0, MX_F64, 0, 0, 0, 0}, spread);
@@ -92,8 +92,8 @@ static char *image_memory(int64_t bytes) { return aligned_alloc(4096, ((size_t)b
 
 int mx_check_image_make(const struct check *c, int spread, struct image *m) {
     const struct mx_system *s = c->system;
-    *m = (struct image){.n_in = s->n_field[c->level],
-                        .n_out = c->reduce != NULL ? 1 : s->n_field[1 - c->level]};
+    *m = (struct image){.n_in = s->n_field[check_read(c)],
+                        .n_out = c->reduce != NULL ? 1 : s->n_field[1 - check_read(c)]};
     const size_t in = (size_t)m->n_in * (size_t)(2 * s->h + 1),
                  fixed = (size_t)s->n_fixed * (size_t)(2 * s->hc + 1), out = (size_t)m->n_out;
     m->blocks = calloc(in + fixed + out + 1, sizeof *m->blocks);
@@ -145,7 +145,7 @@ void mx_check_call(const struct check *c, struct image *m, int64_t row, int64_t 
                              .row_pitch = m->blocks[0].pitch,
                              .fixed_pitch = m->fixed_pitch,
                              .rows = rows,
-                             .param = mx_params_at(s, c->place.t, param),
+                             .param = mx_params_at(s, c->place.t * mx_system_levels(s) + c->level, param),
                              .x0 = first + x0,
                              .x1 = first + x1,
                              .y = c->place.y + row,
@@ -157,7 +157,7 @@ void mx_check_call(const struct check *c, struct image *m, int64_t row, int64_t 
     if (c->reduce != NULL)
         c->reduce->value(&r, (double *)m->out[0] + first + x0);
     else
-        s->row[c->level](&r);
+        mx_row_of(s, c->level)(&r);
 }
 
 void mx_check_call_all(const struct check *c, struct image *m) {

@@ -58,11 +58,12 @@ static int take_series(struct mx_system *s, int32_t param, const char *path, mx_
     if (q.path == NULL)
         return mx_fail(why, -errno, "the parameter %s: %.300s: %s", s->param_name[param], path,
                        strerror(errno));
-    int err = mx_values_read(path, "a parameter over time", why, &q.n, &q.value);
-    for (int64_t i = 0; i < q.n && err == 0; i++)
+    int err = mx_values_read_levels(path, "a parameter over time", mx_system_levels(s), why, &q.n, &q.each,
+                                    &q.value);
+    for (int64_t i = 0; i < q.n * q.each && err == 0; i++)
         if (!isfinite(q.value[i]))
             err = mx_fail(why, -EINVAL, "%.300s: value %lld, of the step %lld, is not finite", path,
-                          (long long)i, (long long)i);
+                          (long long)i, (long long)(i / q.each));
     if (err == 0 && q.n == 0)
         err = mx_fail(why, -EINVAL, "%.300s is empty: a parameter over time has a value for each step", path);
     if (err < 0) {

@@ -38,8 +38,9 @@ static int check_versions(const struct mx_kernel *k, const char *path, mx_why *w
             sizeof(struct mx_cell_reduce));
     bool more = k->flags != 0;
     for (size_t i = 0; i < sizeof k->more / sizeof k->more[0]; i++) more |= k->more[i] != NULL;
-    if (more || k->n_levels != (k->form == MX_STAGGERED ? 2 : 1) || k->radius[1] != k->radius[0] ||
-        k->radius[2] != k->radius[0])
+    const int32_t most_levels = k->form == MX_STAGGERED ? 2 : k->form == MX_JACOBI ? MX_MAX_STAGES : 1;
+    if (more || k->n_levels < 1 + (k->form == MX_STAGGERED) || k->n_levels > most_levels ||
+        k->radius[1] != k->radius[0] || k->radius[2] != k->radius[0])
         return mx_fail(why, -ENOTSUP,
                        "%.200s asks for what this memext (%s) does not have: it was built with a newer "
                        "memext/cell.h; use that memext",
@@ -48,6 +49,12 @@ static int check_versions(const struct mx_kernel *k, const char *path, mx_why *w
         return mx_fail(why, -EINVAL, "the kernel in %.200s has no name (MX_NAME) of 1 to 63 characters",
                        path);
     return 0;
+}
+
+static const char *name_of_cell(const struct mx_kernel *k, int32_t level, char out[24]) {
+    snprintf(out, 24, "MX_CELL_%d", level + 1);
+    if (k->form == MX_STAGGERED) return level == 0 ? "MX_CELL_B" : "MX_CELL_A";
+    return k->n_levels > 1 ? out : "MX_CELL";
 }
 
 static int check_counts(const struct mx_kernel *k, mx_why *why) {
@@ -74,12 +81,11 @@ static int check_counts(const struct mx_kernel *k, mx_why *why) {
     if (k->real_bytes != 8 && k->real_bytes != 4)
         return mx_fail(why, -EINVAL, "the kernel \"%s\" has an MX_REAL of %d bytes: it is double or float",
                        k->name, k->real_bytes);
+    char cell[24];
     for (int32_t i = 0; i < k->n_levels; i++)
         if (k->level[i] == NULL)
             return mx_fail(why, -EINVAL, "the kernel \"%s\" has no %s ... MX_END", k->name,
-                           k->form != MX_STAGGERED ? "MX_CELL"
-                           : i == 0                ? "MX_CELL_B"
-                                                   : "MX_CELL_A");
+                           name_of_cell(k, i, cell));
     return 0;
 }
 
@@ -106,7 +112,7 @@ static int copy_fields(const struct mx_kernel *k, const struct mx_cell_field *fr
 static int check_duplicates(const struct mx_system *s, mx_why *why) {
     const char *names[2 * MX_MAX_FIELDS + MX_MAX_FIXED];
     int n = 0;
-    for (int array = 0; array < (s->form == MX_STAGGERED ? 2 : 1); array++)
+    for (int array = 0; array < mx_system_states(s); array++)
         for (int32_t i = 0; i < s->n_field[array]; i++) names[n++] = s->field[array][i].name;
     for (int32_t i = 0; i < s->n_fixed; i++) names[n++] = s->fixed[i].name;
     for (int i = 0; i < n; i++)
@@ -170,8 +176,8 @@ static int copy_description(const struct mx_kernel *k, const char *path, struct 
     s->form = k->form, s->h = k->radius[0], s->hc = k->fixed_radius;
     s->n_field[0] = k->n_state, s->n_field[1] = staggered ? k->n_partner : k->n_state;
     s->n_fixed = k->n_fixed, s->n_param = k->n_param;
-    s->row[0] = k->level[0];
-    s->row[1] = k->level[k->n_levels - 1];
+    s->stages = !staggered && k->n_levels > 1 ? k->n_levels : 0;
+    for (int32_t i = 0; i < k->n_levels; i++) s->row[i] = k->level[i];
     err = copy_fields(k, k->state, k->n_state, "MX_STATE", s->field[0], why);
     if (err == 0)
         err = staggered ? copy_fields(k, k->partner, k->n_partner, "MX_PARTNER", s->field[1], why)

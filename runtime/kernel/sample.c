@@ -113,15 +113,15 @@ struct call {
 };
 
 /* Rows from y on of plane z, frame counted. */
-static void point(const struct mx_sample *t, const struct mx_system *s, int level, int64_t y, int64_t z,
+static void point(const struct mx_sample *t, const struct mx_system *s, int read, int64_t y, int64_t z,
                   struct call *c) {
     const int64_t planes = 2 * t->h + 1, fixed_planes = 2 * t->hc + 1;
-    for (int32_t f = 0; f < s->n_field[1 - level]; f++)
-        c->out[f] = t->array[1 - level] + (z * t->rows + y) * t->row_pitch + t->offset[1 - level][f];
+    for (int32_t f = 0; f < s->n_field[1 - read]; f++)
+        c->out[f] = t->array[1 - read] + (z * t->rows + y) * t->row_pitch + t->offset[1 - read][f];
     for (int64_t d = 0; d < planes; d++)
-        for (int32_t f = 0; f < s->n_field[level]; f++)
+        for (int32_t f = 0; f < s->n_field[read]; f++)
             c->in[f * planes + d] =
-                t->array[level] + ((z + d - t->h) * t->rows + y) * t->row_pitch + t->offset[level][f];
+                t->array[read] + ((z + d - t->h) * t->rows + y) * t->row_pitch + t->offset[read][f];
     for (int64_t d = 0; d < fixed_planes; d++)
         for (int32_t i = 0; i < s->n_fixed; i++)
             c->fixed[i * fixed_planes + d] =
@@ -145,7 +145,7 @@ void mx_sample_level(const struct mx_sample *t, const struct mx_system *s, int l
         for (int64_t y = 0; y < t->n[1]; y += c.row.rows) {
             c.row.rows = mx_min(rows, t->n[1] - y);
             c.row.y = y, c.row.z = z;
-            point(t, s, level, y + t->h, z + t->h, &c);
-            s->row[level](&c.row);
+            point(t, s, level & 1, y + t->h, z + t->h, &c);
+            mx_row_of(s, level)(&c.row);
         }
 }

@@ -24,7 +24,8 @@ void mx_sample_fill(const struct mx_sample *sample, const struct mx_system *syst
 /* Of array A, and of array B. */
 int64_t mx_sample_array_bytes(const struct mx_sample *sample);
 void mx_sample_free(struct mx_sample *sample);
-/* Computes a level of all cells, some rows of a plane in each call. `system` has the fields of the sample's.
+/* Computes level `level` of all cells, of array A or B from the other, some rows of a plane in each call.
+ * `system` has the fields of the sample's.
  */
 void mx_sample_level(const struct mx_sample *sample, const struct mx_system *system, int level, int64_t rows);
 

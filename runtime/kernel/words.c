@@ -277,6 +277,8 @@ static bool begin_part(const struct text *t, struct word w, struct part *out) {
     if (is(w, "MX_CELL")) return *out = (struct part){"MX_CELL", STATE, STATE}, true;
     if (is(w, "MX_CELL_B")) return *out = (struct part){"MX_CELL_B", STATE, PARTNER}, true;
     if (is(w, "MX_CELL_A")) return *out = (struct part){"MX_CELL_A", PARTNER, STATE}, true;
+    if (w.length > 8 && strncmp(w.at, "MX_CELL_", 8) == 0 && isdigit((unsigned char)w.at[8]))
+        return *out = (struct part){"a stage", STATE, STATE}, true;
     if (is(w, "MX_REDUCE")) return *out = (struct part){"MX_REDUCE", read, -1}, true;
     return false;
 }

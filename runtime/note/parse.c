@@ -109,6 +109,8 @@ static void parse_system(struct mx_note_reader *r, const json_t *o, struct mx_no
     s->form = -1;
     for (int i = 0; i <= MX_STAGGERED; i++)
         if (strcmp(text, mx_note_forms[i]) == 0) s->form = i;
+    if (json_object_get(o, "stages") != NULL)
+        s->stages = (int32_t)mx_note_whole(r, o, "stages", 2, s->form == MX_JACOBI ? MX_MAX_STAGES : 1);
     s->h = (int32_t)mx_note_whole(r, o, "h", 1, MX_MAX_HALO);
     s->hc = (int32_t)mx_note_whole(r, o, "hc", 0, MX_MAX_HALO);
     s->n_field[0] = parse_names(r, o, "a", MX_MAX_FIELDS, s->field[0]);

@@ -24,6 +24,7 @@ static json_t *json_system(const struct mx_system *s) {
     mx_json_put(o, "name", json_string(s->name));
     mx_json_put(o, "identity", json_string(identity));
     mx_json_put(o, "form", json_string(forms[s->form]));
+    if (s->stages > 1) mx_json_put(o, "stages", whole(s->stages));
     mx_json_put(o, "state", json_names(s->field[0], s->n_field[0]));
     if (s->form == MX_STAGGERED) mx_json_put(o, "partner", json_names(s->field[1], s->n_field[1]));
     mx_json_put(o, "fixed", json_names(s->fixed, s->n_fixed));

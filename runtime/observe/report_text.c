@@ -117,10 +117,13 @@ static void print_checks(const struct mx_report *r, FILE *to) {
     if (h == NULL || h->n == 0) return;
     const struct mx_norms_result *n = &h->kept[h->n - 1].result;
     char at[MX_SIMULATED_TEXT];
-    fprintf(to, "norms      after step %lld%s: max-change %.6g, rms-change %.6g", (long long)n->step,
-            mx_simulated_text(&r->simulated, n->step, at), n->max_change, n->rms_change);
+    const bool stages = mx_has_stages(&r->problem); /* then no change is known */
+    fprintf(to, "norms      after step %lld%s:", (long long)n->step,
+            mx_simulated_text(&r->simulated, n->step, at));
+    if (!stages) fprintf(to, " max-change %.6g, rms-change %.6g", n->max_change, n->rms_change);
     for (int32_t i = 0; s != NULL && i < n->n_reduce && i < s->n_reduce; i++)
-        fprintf(to, ", %s %.6g (spread %.3g)", s->reduce[i].name, n->reduce[i], n->spread[i]);
+        fprintf(to, "%s %s %.6g (spread %.3g)", stages && i == 0 ? "" : ",", s->reduce[i].name, n->reduce[i],
+                n->spread[i]);
     fputc('\n', to);
     if (r->met.until[0] != 0)
         fprintf(to, "ended      at step %lld of %lld%s by --until %s\n", (long long)r->met.step,

@@ -57,7 +57,14 @@ static int check_levels(const struct mx_problem *p, const struct mx_plan *plan, 
     if (mx_sweep_levels(p, plan->bt) * p->h > limit / 2)
         return mx_fail(why, -EINVAL, "bt %lld with halo %d is above %lld levels of skew: choose a smaller bt",
                        (long long)plan->bt, p->h, (long long)(limit / 2));
-    if (plan->bt % mx_levels_a_step(p) != 0)
+    const int64_t a_step = mx_levels_a_step(p);
+    if (plan->bt % a_step != 0 && mx_has_stages(p))
+        return mx_fail(why, -EINVAL,
+                       "bt is %lld levels, and a step of this kernel has %lld stages, a level each: choose a "
+                       "multiple of %lld, %lld for example",
+                       (long long)plan->bt, (long long)a_step, (long long)a_step,
+                       (long long)(mx_ceil_div64(plan->bt, a_step) * a_step));
+    if (plan->bt % a_step != 0)
         return mx_fail(
             why, -EINVAL,
             "bt is %lld levels, and a step of a staggered system is two: choose an even bt, %lld for "

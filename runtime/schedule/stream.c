@@ -245,10 +245,10 @@ static int64_t ahead_planes(const struct mx_problem *p, const struct mx_plan *pl
     return mx_min(most_planes(p, plan), mx_plan_ahead(plan) * mx_plan_slab(p, plan) + above(p));
 }
 
-/* Engine device takes two levels at a time, of four or more, where their rows are whole and their frames
- * constant (engine/accel_levels.c): both arrays are then read 2h below a window. */
+/* Engine device takes two levels at a time, of four or more, where both are computed alike, their rows are
+ * whole and their frames constant (engine/accel_levels.c): both arrays are then read 2h below a window. */
 static bool by_twos(const struct mx_problem *p, const struct mx_plan *plan) {
-    if (strcmp(plan->engine, "device") != 0 || plan->by < p->ny || mx_form(p) != MX_JACOBI) return false;
+    if (strcmp(plan->engine, "device") != 0 || plan->by < p->ny || !mx_takes_two_levels(p)) return false;
     return mx_sides_all_fixed(&p->sides) && mx_all_planes(p) == p->nz && mx_sweep_levels(p, plan->bt) >= 4;
 }
 

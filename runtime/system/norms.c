@@ -25,13 +25,13 @@ struct mx_norms {
     struct mx_norms_options o;
     struct mx_reduce reduce[MX_MAX_REDUCES];
     struct slot slot[MX_NORM_SLOTS];
-    char *old;               /* [threads * o.row_bytes] */
-    _Atomic bool *old_taken; /* [threads] */
-    double *plane;           /* [sums * planes of the grid] */
-    int64_t rows;            /* ny * nz */
-    int32_t fields, squares; /* of the state; those whose squares are summed: fields or none */
-    int64_t levels_a_step;
-    _Atomic int64_t clash; /* a step whose slot another one had; NO_STEP: none */
+    char *old;                      /* [threads * o.row_bytes] */
+    _Atomic bool *old_taken;        /* [threads] */
+    double *plane;                  /* [sums * planes of the grid] */
+    int64_t rows;                   /* ny * nz */
+    int32_t fields, squares;        /* of the state; those whose squares are summed: fields or none */
+    int64_t levels_a_step, of_step; /* levels; the one of a step whose rows come */
+    _Atomic int64_t clash;          /* a step whose slot another one had; NO_STEP: none */
 };
 
 static int64_t sums_of(const struct mx_norms_options *o) {
@@ -40,7 +40,7 @@ static int64_t sums_of(const struct mx_norms_options *o) {
 
 /* The step before is gone when the second level of a step is done. */
 static bool keeps_old(const struct mx_norms_options *o) {
-    return mx_levels_a_step(o->problem) == 2 && (o->max_change || o->rms_change);
+    return mx_states(o->problem) == 2 && (o->max_change || o->rms_change);
 }
 
 int64_t mx_norms_bytes(const struct mx_norms_options *o) {
@@ -77,6 +77,17 @@ int mx_norms_make(const struct mx_norms_options *o, mx_why *why, struct mx_norms
     if (o->n_reduce < 0 || o->n_reduce > MX_MAX_REDUCES)
         return mx_fail(why, -EINVAL, "the kernel has %d reductions; up to %d are possible", o->n_reduce,
                        MX_MAX_REDUCES);
+    if (mx_has_stages(o->problem) && (o->max_change || o->rms_change))
+        return mx_fail(why, -EINVAL,
+                       "max-change and rms-change compare a step with the one before it, of which nothing is "
+                       "left after %lld stages: take a reduction of the kernel",
+                       (long long)mx_levels_a_step(o->problem));
+    if (o->spans && mx_has_stages(o->problem))
+        return mx_fail(
+            why, -EINVAL,
+            "norms of a step of %lld stages need whole rows of %lld cells, and --column cuts rows: "
+            "leave --column out",
+            (long long)mx_levels_a_step(o->problem), (long long)o->problem->nx);
     if (o->spans && mx_form(o->problem) == MX_STAGGERED && (o->max_change || o->rms_change))
         return mx_fail(why, -EINVAL,
                        "max-change and rms-change of a staggered system need whole rows of %lld cells, and "
@@ -89,6 +100,7 @@ int mx_norms_make(const struct mx_norms_options *o, mx_why *why, struct mx_norms
     n->fields = mx_field_count(o->problem, 0);
     n->squares = o->rms_change ? n->fields : 0;
     n->levels_a_step = mx_levels_a_step(o->problem);
+    n->of_step = mx_has_stages(o->problem) ? 0 : n->levels_a_step - 1;
     atomic_init(&n->clash, NO_STEP);
     if (o->n_reduce > 0) memcpy(n->reduce, o->reduce, (size_t)o->n_reduce * sizeof *o->reduce);
     n->o.reduce = n->reduce;
@@ -115,11 +127,20 @@ void mx_norms_free(struct mx_norms *n) {
     free(n);
 }
 
-bool mx_norms_due(const struct mx_norms *n, int64_t level) {
-    const int64_t done = level + 1;
-    if (done % n->levels_a_step != 0) return false;
-    const int64_t step = done / n->levels_a_step;
+bool mx_norms_is_check(const struct mx_norms *n, int64_t step) {
     return step % n->o.every == 0 || step == n->o.problem->nt;
+}
+
+/* The step that a level belongs to, counted by what is done after it. */
+static int64_t step_of(const struct mx_norms *n, int64_t level) { return level / n->levels_a_step + 1; }
+
+bool mx_norms_due(const struct mx_norms *n, int64_t level) {
+    return level % n->levels_a_step == n->of_step && mx_norms_is_check(n, step_of(n, level));
+}
+
+bool mx_norms_in_whole_rows(const struct mx_norms *n, int64_t levels) {
+    return (keeps_old(&n->o) || n->of_step != n->levels_a_step - 1) &&
+           mx_norms_is_check(n, levels / n->levels_a_step);
 }
 
 bool mx_norms_needs_old(const struct mx_norms *n, int64_t level) {
@@ -320,7 +341,7 @@ static bool is_whole(const struct mx_norms *n, struct slot *s, const struct mx_n
 }
 
 void mx_norms_row(struct mx_norms *n, const struct mx_norm_row *row) {
-    const int64_t step = (row->level + 1) / n->levels_a_step, at = row->z * n->o.problem->ny + row->y;
+    const int64_t step = step_of(n, row->level), at = row->z * n->o.problem->ny + row->y;
     struct slot *s = slot_of(n, step);
     if (s == NULL || !is_whole(n, s, row, at)) return;
     if (n->o.max_change || n->o.rms_change) change_row(n, s, row, at);
@@ -331,7 +352,7 @@ void mx_norms_row(struct mx_norms *n, const struct mx_norm_row *row) {
 const struct mx_norms_options *mx_norms_asked(const struct mx_norms *n) { return &n->o; }
 
 void mx_norms_lanes(struct mx_norms *n, const struct mx_norm_lanes *row) {
-    const int64_t step = (row->level + 1) / n->levels_a_step, at = row->z * n->o.problem->ny + row->y;
+    const int64_t step = step_of(n, row->level), at = row->z * n->o.problem->ny + row->y;
     struct slot *s = slot_of(n, step);
     if (s == NULL) return;
     for (int32_t f = 0; f < n->squares; f++)
@@ -423,7 +444,7 @@ int mx_norms_take(struct mx_norms *n, int64_t step, mx_why *why, struct mx_norms
     uint64_t most = atomic_load(&s->most);
     const int err = take_planes(n, s, &most, why);
     if (err < 0) return err;
-    r.max_change = of_bits(most);
+    r.max_change = n->o.max_change ? of_bits(most) : NAN;
     double squares = 0;
     for (int32_t f = 0; f < n->squares; f++) {
         double field = 0;
@@ -432,7 +453,7 @@ int mx_norms_take(struct mx_norms *n, int64_t step, mx_why *why, struct mx_norms
     }
     /* pow, not sqrt: these are the bits of Python's ** 0.5 */
     const double cells = (double)n->fields * (double)p->nx * (double)p->ny * (double)planes;
-    if (n->o.rms_change) r.rms_change = pow(squares / cells, 0.5);
+    r.rms_change = n->o.rms_change ? pow(squares / cells, 0.5) : NAN;
     for (int32_t i = 0; i < n->o.n_reduce; i++) take_reduce(n, i, &r);
     clear(n, s);
     *out = r;

@@ -15,7 +15,11 @@
  * before is the same row of the other array, which an engine writes whole at the level before, or hands over
  * (tiles computed in place); of staggered systems, whose state is replaced by the last level itself, engines
  * compute such a level row by row, whole rows, and keep each while it is replaced. Rows, and spans, may be
- * computed again (whole, and not at the same time): the sum of a row is stored, not added.
+ * computed again (spans not at the same time): the sum of a row is stored, not added.
+ *
+ * A step of several stages has reductions alone: of the step before nothing is left after its last stage.
+ * They are taken with its first stage, of the state before the step, in whole rows: what the stage has read
+ * is there until the row is done, and is replaced when the stage after it comes.
  *
  * Memory: a number for every row and quantity: 8 * ny * nz bytes for each field with rms-change and for each
  * reduction of the kernel, 4 * ny * nz more where rows come in spans; three times, since a step may begin
@@ -55,7 +59,7 @@ struct mx_norms;
 /* One check. */
 struct mx_norms_result {
     int64_t step;                  /* steps that are done: the state after `step` steps */
-    double max_change, rms_change; /* 0 where they are not asked for */
+    double max_change, rms_change; /* NaN where they are not asked for */
     int32_t n_reduce;
     double reduce[MX_MAX_REDUCES]; /* over the whole interior */
     double spread[MX_MAX_REDUCES]; /* of planes, such as slice fluxes: range / mean */
@@ -75,8 +79,14 @@ int64_t mx_norms_bytes(const struct mx_norms_options *options);
 int mx_norms_make(const struct mx_norms_options *options, mx_why *why, struct mx_norms **out);
 void mx_norms_free(struct mx_norms *norms); /* NULL allowed */
 
-/* Is this level (absolute, from 0) the last of a check step? Then its rows are to be handed over. */
+/* Is there a check after so many steps of the run? */
+bool mx_norms_is_check(const struct mx_norms *norms, int64_t step);
+/* Is this level (absolute, from 0) the last of a check step, or of several stages the first? Then its rows
+ * are to be handed over. */
 bool mx_norms_due(const struct mx_norms *norms, int64_t level);
+/* Is a call that ends when so many levels of the run are done to compute whole rows, since a level of its
+ * last step needs them? */
+bool mx_norms_in_whole_rows(const struct mx_norms *norms, int64_t levels);
 /* Does this level overwrite the state that its change is measured against? Staggered systems do. The caller
  * must then keep each old row for mx_norms_row. Otherwise the old row is the same row of the other array. */
 bool mx_norms_needs_old(const struct mx_norms *norms, int64_t level);

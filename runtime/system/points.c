@@ -24,7 +24,7 @@ static bool find_field(const struct mx_problem *p, const char *name, struct mx_p
     out->array = -1;
     out->field = 0;
     if (s == NULL) return strcmp(name, "u") == 0;
-    for (int a = 0; a < (s->form == MX_STAGGERED ? 2 : 1); a++)
+    for (int a = 0; a < mx_system_states(s); a++)
         for (int32_t f = 0; f < s->n_field[a]; f++)
             if (strcmp(name, s->field[a][f].name) == 0) {
                 out->array = s->form == MX_STAGGERED ? a : -1;
@@ -40,7 +40,7 @@ static const char *fields_of(const struct mx_problem *p, char *text, size_t capa
     size_t at = 0;
     snprintf(text, capacity, "u");
     if (s == NULL) return text;
-    for (int a = 0; a < (s->form == MX_STAGGERED ? 2 : 1); a++)
+    for (int a = 0; a < mx_system_states(s); a++)
         for (int32_t f = 0; f < s->n_field[a] && at < capacity; f++)
             at += (size_t)snprintf(text + at, capacity - at, "%s%s", at > 0 ? ", " : "", s->field[a][f].name);
     return text;

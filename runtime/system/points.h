@@ -7,7 +7,7 @@
  *
  * A field is named as the kernel names it; that of a built-in stencil is "u". A field of a staggered system
  * is in array A or in B, and a point of it acts when that array is written; the fields of other systems are
- * in both, and their points act at every level.
+ * in both, and their points act after the last level of every step.
  *
  * Lists are made and sorted by one thread; then any number of threads look things up.
  */
@@ -53,6 +53,11 @@ static inline uint64_t mx_points_parts(const struct mx_points *points, int64_t y
     if (y0 < 0 || y1 > points->rows || y0 >= y1) return UINT64_MAX;
     const int64_t first = y0 * 64 / points->rows, last = (y1 - 1) * 64 / points->rows;
     return (UINT64_MAX << first) & (UINT64_MAX >> (63 - last));
+}
+
+/* Do points act after this level? Of several stages after the last one alone. */
+static inline bool mx_points_act(const struct mx_problem *p, int64_t level) {
+    return !mx_has_stages(p) || (level + 1) % mx_levels_a_step(p) == 0;
 }
 
 /* ---- sources */

@@ -50,7 +50,7 @@ static int no_field(const struct words *w, const char *text, size_t length, mx_w
                            "side '%s': %s is only read, and its frame is that of its file; sides are of the "
                            "state's fields",
                            text, s->fixed[i].name);
-    for (int array = 0; array < (s != NULL && s->form == MX_STAGGERED ? 2 : 1); array++)
+    for (int array = 0; array < (s != NULL ? mx_system_states(s) : 1); array++)
         for (int32_t f = 0; f < mx_field_count(w->p, array); f++) {
             const size_t at = strlen(names);
             snprintf(names + at, sizeof names - at, "%s%s", at > 0 ? ", " : "", field_name(w->p, array, f));
@@ -205,7 +205,7 @@ const char *mx_sides_text(const struct mx_sides *sides, const struct mx_problem 
         const uint8_t *side = sides->side[d];
         const bool several = side[0] == MX_SIDE_SEVERAL || side[1] == MX_SIDE_SEVERAL;
         if (!several && !mx_sides_fixed(sides, d)) at = put_word(text, at, "", d, side);
-        for (int array = 0; array < (mx_form(p) == MX_STAGGERED ? 2 : 1) && several; array++)
+        for (int array = 0; array < mx_states(p) && several; array++)
             for (int32_t f = 0; f < mx_field_count(p, array); f++) {
                 const struct mx_ends e = mx_ends_of(sides, array, f, d);
                 if (e.side[0] == MX_SIDE_FIXED && e.side[1] == MX_SIDE_FIXED) continue;

@@ -8,8 +8,13 @@
  *
  *   form       a step is  array written           old value read  state after nt steps
  *   jacobi     1 level    new state               no              array nt & 1
+ *              n stages                                           array n nt & 1
  *   leapfrog   1 level    u(t+1) over u(t-1)      yes             array nt & 1; in the other the step before
  *   staggered  2 levels   B from A, then A from B yes             A and B
+ *
+ * Levels of a step. A step of form jacobi may have several stages, each a level with a cell of its own.
+ * mx_levels_a_step alone says how many levels a step has, of staggered systems too. Stages but the last one
+ * are no states: what looks at states, adds to them or stores them does so at ends of steps.
  *
  * Where the old value is read, both arrays are live: both are loaded and both are stored.
  *
@@ -31,7 +36,7 @@ bool mx_dtype_find(const char *name, enum mx_dtype *out);
 
 #define MX_MAX_HALO 8
 enum { MX_MAX_FIELDS = 32, MX_MAX_FIXED = 32, MX_MAX_PARAMS = 64, MX_MAX_REDUCES = 16, MX_FIELD_NAME = 24 };
-enum { MX_MAX_SERIES = 8 };
+enum { MX_MAX_SERIES = 8, MX_MAX_STAGES = 16 };
 
 struct mx_field_of {
     char name[MX_FIELD_NAME];
@@ -40,18 +45,19 @@ struct mx_field_of {
 
 /* A sum, maximum or minimum of an expression over all cells (MX_REDUCE of a kernel). `value` writes what the
  * cells [r->x0,r->x1) of one row (r->rows is 1, r->out NULL) have of it to value[0 ..]. It reads what the
- * last level of a step reads. */
+ * level mx_reduced_level of a step reads. */
 struct mx_reduce {
     char name[MX_FIELD_NAME];
     int32_t kind; /* MX_SUM, MX_MAX, MX_MIN of cell.h */
     void (*value)(const struct mx_row *r, double *value);
 };
 
-/* A parameter over time: value[t] is PARAM in the cells that are computed from step t, of both levels of a
- * staggered step. */
+/* A parameter over time: value[t] is PARAM in the cells that are computed from step t, of all levels of the
+ * step; or value[t * each + i] in those of its level i. */
 struct mx_series {
     int32_t param; /* which */
-    int64_t n;     /* values, >= the run's steps */
+    int32_t each;  /* values of a step: 0 or 1 = one for all its levels, else one for each level */
+    int64_t n;     /* steps that there are values of, >= the run's steps */
     double *value;
     char *path;
 };
@@ -75,9 +81,10 @@ struct mx_system {
     char param_name[MX_MAX_PARAMS][MX_FIELD_NAME];
     double param[MX_MAX_PARAMS]; /* the values of this run; of a series the first one */
     int32_t n_series;
-    struct mx_series series[MX_MAX_SERIES];  /* owned by who opened the kernel */
-    void (*row[2])(const struct mx_row *r);  /* what even levels compute (B from A), and odd ones (A from B);
-                                                the same function unless staggered */
+    struct mx_series series[MX_MAX_SERIES]; /* owned by who opened the kernel */
+    int32_t stages;                         /* of a step, of form jacobi; 0 or 1: a step is one level */
+    void (*row[MX_MAX_STAGES])(const struct mx_row *r); /* what the levels of a step compute (mx_row_of);
+                                                           staggered: B from A, then A from B */
     struct mx_profile profile[MX_MAX_FIXED]; /* of those fields of C that are profiles in this run */
     uint64_t identity;                       /* of the kernel's source text: XXH3-64 */
     int32_t n_reduce;
@@ -95,7 +102,7 @@ struct mx_sides {
 
 struct mx_problem {
     int64_t nx, ny, nz;             /* interior cells, >= 1 */
-    int64_t nt;                     /* time steps, >= 0; of staggered systems each is two levels */
+    int64_t nt;                     /* time steps, >= 0, each of mx_levels_a_step levels */
     int32_t h;                      /* halo = radius of the stencil, 1..MX_MAX_HALO */
     enum mx_dtype dtype;            /* of the built-in stencil's field; of a system that of A's first field */
     char stencil[16];               /* "star7" "edge19" "box27" "star13" ...; "" with a system */
@@ -120,15 +127,33 @@ static inline const struct mx_series *mx_series_of(const struct mx_system *s, in
     return NULL;
 }
 
-/* The parameters of the cells that are computed from step t: those of the system, or, where some are given
- * over time, `room` [MX_MAX_PARAMS] with what they are then. */
-static inline const double *mx_params_at(const struct mx_system *s, int64_t t, double *room) {
+/* Levels of a step. */
+static inline int64_t mx_system_levels(const struct mx_system *s) {
+    return s->form == MX_STAGGERED ? 2 : s->stages > 1 ? s->stages : 1;
+}
+/* Arrays that hold the state at the end of a step. */
+static inline int mx_system_states(const struct mx_system *s) { return s->form == MX_STAGGERED ? 2 : 1; }
+/* What level `level` of the run computes. */
+static inline void (*mx_row_of(const struct mx_system *s, int64_t level))(const struct mx_row *) {
+    return s->row[level % mx_system_levels(s)];
+}
+/* The level of a step whose row is that of reductions: of several stages the first one. */
+static inline int64_t mx_reduced_level(const struct mx_system *s) { return s->form == MX_STAGGERED; }
+
+/* Values of a step, and the one of level `level` of the run. */
+static inline int64_t mx_series_each(const struct mx_series *q) { return q->each > 1 ? q->each : 1; }
+static inline double mx_series_at(const struct mx_series *q, int64_t step, int64_t of_step) {
+    return q->value[(step < q->n ? step : q->n - 1) * mx_series_each(q) + (q->each > 1 ? of_step : 0)];
+}
+
+/* The parameters of the cells that level `level` of the run computes: those of the system, or, where some are
+ * given over time, `room` [MX_MAX_PARAMS] with what they are then. */
+static inline const double *mx_params_at(const struct mx_system *s, int64_t level, double *room) {
     if (s->n_series == 0) return s->param;
+    const int64_t levels = mx_system_levels(s);
     for (int32_t i = 0; i < s->n_param; i++) room[i] = s->param[i];
-    for (int32_t i = 0; i < s->n_series; i++) {
-        const struct mx_series *q = &s->series[i];
-        room[q->param] = q->value[t < q->n ? t : q->n - 1];
-    }
+    for (int32_t i = 0; i < s->n_series; i++)
+        room[s->series[i].param] = mx_series_at(&s->series[i], level / levels, level % levels);
     return room;
 }
 
@@ -141,7 +166,16 @@ static inline int mx_form(const struct mx_problem *p) {
 /* Both arrays are live: the old value of the cell being replaced is read. */
 static inline bool mx_reads_old(const struct mx_problem *p) { return mx_form(p) != MX_JACOBI; }
 static inline int64_t mx_levels_a_step(const struct mx_problem *p) {
-    return mx_form(p) == MX_STAGGERED ? 2 : 1;
+    return p->system != NULL ? mx_system_levels(p->system) : 1;
+}
+static inline int mx_states(const struct mx_problem *p) {
+    return p->system != NULL ? mx_system_states(p->system) : 1;
+}
+/* Levels but the last one of a step are no states. */
+static inline bool mx_has_stages(const struct mx_problem *p) { return mx_levels_a_step(p) > mx_states(p); }
+/* Two levels one after the other may be computed at once: they are alike, and neither reads old values. */
+static inline bool mx_takes_two_levels(const struct mx_problem *p) {
+    return mx_form(p) == MX_JACOBI && !mx_has_stages(p);
 }
 /* Levels of the whole run, or of `steps` of it. Everything below the run library (schedules, engines, bt)
  * counts levels. */
@@ -225,7 +259,7 @@ struct mx_plan {
     char engine[12];    /* "iblock" or "tiled" */
     char tuner[12];     /* who made it: "manual" "naive" "blk" "default" */
     int64_t by, bz, bt; /* Block size in rows, planes, levels (bx = nx). stream: by = strip height (ny = no
-                           strips), bz = nz. bt is even for staggered systems */
+                           strips), bz = nz. bt is a multiple of mx_levels_a_step */
     int64_t iy, iz;     /* iBlock size in rows and planes (ix = nx); 0 = the engine's choice */
     int64_t slab;       /* planes that one ADVANCE step moves on; 0 = the engine's choice */
     int64_t tile, ct;   /* tiled engine: rows of a tile, levels of a chunk; 0 = the engine's choice */

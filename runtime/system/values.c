@@ -37,30 +37,52 @@ static int read_cells(int fd, const char *path, int64_t at, int64_t element, int
     return 0;
 }
 
-static int read_open(int fd, const char *path, const char *what, mx_why *why, int64_t *n, double **value) {
+/* Are these the extents of a file of so many levels a step? levels 1: it has one dimension. */
+static int check_extents(const char *path, const char *what, int dimensions, const int64_t shape[2],
+                         int64_t levels, mx_why *why) {
+    if (dimensions == 1 || (dimensions == 2 && levels > 1 && shape[1] == levels)) return 0;
+    if (dimensions == 2 && levels > 1)
+        return mx_fail(
+            why, -EINVAL,
+            "%s has shape (%lld, %lld); %s has (steps) or (steps, %lld): a value for each step, or for "
+            "each of its %lld levels",
+            path, (long long)shape[0], (long long)shape[1], what, (long long)levels, (long long)levels);
+    return mx_fail(why, -EINVAL, "%s has %d dimensions%s; %s has one: a value for each step", path,
+                   dimensions, dimensions > 2 ? " or more" : "", what);
+}
+
+static int read_open(int fd, const char *path, const char *what, int64_t levels, mx_why *why, int64_t *n,
+                     int32_t *each, double **value) {
     int64_t at = 0, element = 0, shape[2] = {0};
     struct stat st;
     const int dimensions = mx_npy_head(fd, path, &at, &element, shape, why);
     if (dimensions < 0) return dimensions;
-    if (dimensions != 1)
-        return mx_fail(why, -EINVAL, "%s has %d dimensions%s; %s has one: a value for each step", path,
-                       dimensions, dimensions > 2 ? " or more" : "", what);
+    int err = check_extents(path, what, dimensions, shape, levels, why);
+    if (err < 0) return err;
+    *each = dimensions == 2 ? (int32_t)levels : 1;
     if (fstat(fd, &st) < 0) return mx_fail(why, -errno, "%s: %s", path, strerror(errno));
-    if (shape[0] < 0 || shape[0] > (st.st_size - at) / element)
+    const int64_t there = (st.st_size - at) / element;
+    if (shape[0] < 0 || shape[0] > there / *each)
         return mx_fail(why, -EINVAL, "%s is truncated: its head promises %lld values, %lld are there", path,
-                       (long long)shape[0], (long long)((st.st_size - at) / element));
+                       (long long)shape[0] * *each, (long long)there);
     *n = shape[0];
-    *value = calloc((size_t)*n + 1, sizeof **value);
+    *value = calloc((size_t)(*n * *each) + 1, sizeof **value);
     if (*value == NULL)
-        return mx_fail(why, -ENOMEM, "no memory for the %lld values of %s", (long long)*n, path);
-    return read_cells(fd, path, at, element, *n, *value, why);
+        return mx_fail(why, -ENOMEM, "no memory for the %lld values of %s", (long long)(*n * *each), path);
+    return read_cells(fd, path, at, element, *n * *each, *value, why);
 }
 
 int mx_values_read(const char *path, const char *what, mx_why *why, int64_t *n, double **out) {
+    int32_t each;
+    return mx_values_read_levels(path, what, 1, why, n, &each, out);
+}
+
+int mx_values_read_levels(const char *path, const char *what, int64_t levels, mx_why *why, int64_t *n,
+                          int32_t *each, double **out) {
     double *value = NULL;
     const int fd = mx_file_open(path, why);
     if (fd < 0) return fd;
-    const int err = read_open(fd, path, what, why, n, &value);
+    const int err = read_open(fd, path, what, levels, why, n, each, &value);
     mx_sys->close(fd);
     if (err < 0) free(value);
     return err < 0 ? err : (*out = value, 0);

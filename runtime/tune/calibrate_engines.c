@@ -134,7 +134,8 @@ static double walk_through(const struct mx_engine_ops *ops, mx_engine *engine, c
 static int slab_rate(const struct bench *b, const struct mx_machine *machine, int32_t threads, double seconds,
                      mx_why *why, double *rate) {
     const struct mx_engine_ops *ops = mx_engine_find("iblock");
-    const int32_t levels = (int32_t)mx_levels_a_step(&b->trial.problem) * (MX_TRIAL_LEVELS / 4);
+    const int32_t a_step = (int32_t)mx_levels_a_step(&b->trial.problem),
+                  levels = a_step * (int32_t)mx_max(1, MX_TRIAL_LEVELS / 2 / mx_max(a_step, 2));
     const struct mx_engine_options o = {.problem = &b->trial.problem,
                                         .machine = machine,
                                         .row_pitch_bytes = b->trial.layout.row_pitch_bytes,

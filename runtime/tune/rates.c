@@ -91,8 +91,7 @@ double mx_rates_share(const struct mx_problem *p) {
     if (p->system == NULL) return 1;
     const int64_t both = mx_cell_bytes(p, 0) + mx_cell_bytes(p, 1), old = mx_reads_old(p) ? 2 : 1;
     /* A level reads one array, writes the other, reads C, and what it writes if the form says so. */
-    int64_t bytes = mx_levels_a_step(p) * mx_fixed_cell_bytes(p);
-    bytes += mx_levels_a_step(p) == 2 ? both * (1 + old) : both / 2 * (1 + old);
+    const int64_t bytes = mx_levels_a_step(p) * (mx_fixed_cell_bytes(p) + both / 2 * (1 + old));
     return bytes > 0 ? 16.0 / (double)bytes : 1;
 }
 

@@ -17,14 +17,15 @@ enum { DIRECT_LEVELS = 64 };
 static void only_direct(struct job *job) {
     bool levels = strcmp(job->engine->name, "tiled") == 0;
     mx_job_try(job, job->problem.ny, job->problem.nz,
-               levels ? mx_min(job->stretch, DIRECT_LEVELS) : mx_job_unit(job));
+               levels ? mx_search_whole_steps(job, mx_min(job->stretch, DIRECT_LEVELS)) : mx_job_unit(job));
 }
 
 /* The same in an accelerator's memory, a few levels at a time so that an interrupt finds an end. */
 enum { RESIDENT_LEVELS = 16 };
 
 static void only_resident(struct job *job) {
-    mx_job_try(job, job->problem.ny, job->problem.nz, mx_min(mx_job_levels(job), RESIDENT_LEVELS));
+    const int64_t levels = mx_min(mx_job_levels(job), RESIDENT_LEVELS);
+    mx_job_try(job, job->problem.ny, job->problem.nz, mx_search_whole_steps(job, levels));
 }
 
 /* ---- the table */
@@ -80,7 +81,8 @@ const struct strategy *mx_strategy_find(const char *algorithm) {
 }
 
 void mx_job_search(struct job *job) {
-    job->bt_min = mx_min(2, mx_search_largest_bt(job));
+    /* Two levels at least, in whole steps: one is no temporal blocking. */
+    job->bt_min = mx_min(mx_job_unit(job) * tune_ceil_div(2, mx_job_unit(job)), mx_search_largest_bt(job));
     if (job->request->exhaustive && !job->by_dram)
         job->strategy->exhaustive(job);
     else

@@ -69,7 +69,10 @@ def text(seed):
             head.append(f"#define {macro}(F) {' '.join(f'F({n}, {t})' for n, t in fields)}")
     head.append(f"#define MX_FIXED_RADIUS {fixed_radius}\n#define MX_REDUCES(R) R(total, MX_SUM)\n#include <memext/cell.h>\nstatic const double table[8] = {{1, -0.5, 0.25, 2, 0.125, -1, 0.5, 3}};")
     names = [n for n, _ in state], [n for n, _ in partner], [n for n, _ in fixed]
-    cells = [("MX_CELL", names[0], names[0])] if not partner else [("MX_CELL_B", names[0], names[1]), ("MX_CELL_A", names[1], names[0])]
+    stages = 2 + seed % 3 if form == "MX_JACOBI" and seed % 2 else 0
+    if stages:
+        head.insert(0, f"#define MX_STAGES {stages}")
+    cells = [(f"MX_CELL_{i + 1}", names[0], names[0]) for i in range(stages)] if stages else [("MX_CELL", names[0], names[0])] if not partner else [("MX_CELL_B", names[0], names[1]), ("MX_CELL_A", names[1], names[0])]
     for macro, reads, writes in cells:
         head.append(f"{macro}\n    {Cell(r, reads, writes, names[2], radius, fixed_radius, form != 'MX_JACOBI').lines()}\nMX_END")
     last = Cell(r, cells[-1][1], [], names[2], radius, fixed_radius, False)
@@ -132,9 +135,9 @@ class Rows:
         """All bytes of the array written after a call; with `level` None, the values of the reduction."""
         import numpy as np
         k = self.kernel
-        h, hc, staggered = k.radius[0], k.fixed_radius, k.n_levels == 2
+        h, hc, staggered = k.radius[0], k.fixed_radius, k.form == 2
         of = [k.state[:k.n_state], (k.partner if staggered else k.state)[:k.n_partner if staggered else k.n_state]]
-        read = k.n_levels - 1 if level is None else level
+        read = int(staggered) if level is None else level % 2
         inside, pitch = self.memory(of[read], 2 * h + 1, h, seed)
         fixed, fixed_pitch = self.memory(k.fixed[:k.n_fixed], 2 * hc + 1, h, seed + 1)
         out, _ = self.memory(of[1 - read], 1, h, seed + 2)

@@ -12,7 +12,7 @@ import numpy
 import pytest
 from conftest import ROOT, wait_until
 from ranks_of_runs import check_bytes
-from run_systems import System
+from run_systems import STAGES, System
 from test_in_place import Fields
 from test_systems import CASES
 from watch import newest_superblock
@@ -99,7 +99,7 @@ def test_system(request, memext, place, tmp_path, name, accel):
     system = System(name, tmp_path)
     words = [*system.words(4), "-d", place]
     expected = memext.run(*words)["checksum"]
-    result = memext.run(*words, "--accel", accel, "--plan", "stream bt=2 slab=9")
+    result = memext.run(*words, "--accel", accel, "--plan", f"stream bt={STAGES.get(name, 2)} slab=9")
     assert result["checksum"] == expected
     check_bus(result)
 

@@ -13,7 +13,7 @@ import subprocess
 import numpy
 import pytest
 from conftest import LONG, ROOT
-from run_systems import System
+from run_systems import STAGES, System
 from test_accel import AWKWARD_KERNEL
 from test_systems import CASES
 
@@ -153,14 +153,16 @@ def test_stencils(compiled, tmp_path, stencil, dtype):
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_systems(compiled, tmp_path, name):
     system = System(name, tmp_path)
-    words = [*system.words(4), "--plan", "stream bt=2 slab=9"]
+    stages = STAGES.get(name, 0)
+    words = [*system.words(4), "--plan", f"stream bt={stages or 2} slab=9"]
     field = "ex" if name == "fdtd" else "f1" if name == "lattice_boltzmann" else next(iter(system.state))
-    cells = ["mx_cell_b", "mx_cell_a"] if name in ("fdtd", "elastic", "pml") else ["mx_cell"]
+    cells = ["mx_cell_b", "mx_cell_a"] if name in ("fdtd", "elastic", "pml") else [f"mx_cell_{i + 1}" for i in range(stages)] or ["mx_cell"]
+    reductions = ["mx_reduce_mass"] if name == "rk4_advection" else []
     follows = [k + tail for k in AFTER for tail in (["_b", "_a"] if name in ("fdtd", "elastic", "pml") else [""])]
     fused = ["mx_fused"] if name in ("diffusion", "gray_scott") else []
     for device in devices_of(sorted(CASES).index(name)):
         check_code(compiled(device, *words), cells + fused, True)
-        check_code(compiled(device, *words, *after(tmp_path, field)), [*cells, *follows, "mx_change"], True)
+        check_code(compiled(device, *words, *after(tmp_path, field)), [*cells, *follows, "mx_change", *reductions], True)
 
 
 @pytest.mark.parametrize("name", ["pore_diffusivity", "denoising"])

@@ -11,6 +11,7 @@ MOST_LINES, MOST_LINES_OF_A_FUNCTION = 500, 60
 # Longer files, and why each of them is one file.
 LONGER = {"python/memext/translate.py": "one interpreter of Python's syntax tree, a short method for each node; no part of it is used without the rest",
           "runtime/accel/cuda.c": "the vendor's interface, called in one place", "runtime/accel/opencl.c": "the same of another one",
+          "runtime/include/memext/cell.h": "all that a kernel includes is one file, which may be copied: its manual and its macros",
           "runtime/include/memext/cell_device.h": "text that is compiled for a device as it is",
           "runtime/include/memext/memext.h": "the manual of the library",
           "runtime/stencil/simd.inc": "one kernel, for the vectors of each processor"}

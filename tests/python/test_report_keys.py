@@ -101,6 +101,7 @@ def everything(memext, place, inputs):
     yield memext.run(*words, "--kernel", ROOT / "systems/diffusion.c", "--init", "u=gauss", "--field", f"k={inputs / 'layers.npy'}")
     yield memext.run(*words, "--kernel", ROOT / "systems/fdtd.c", "--init", "random", "--init", "eps=random")
     yield memext.run(*words, "--kernel", inputs / "mean.c", "--init", "random", "--check", 4)
+    yield memext.run(*words, "--kernel", ROOT / "systems/rk4_advection.c", "--init", "random", "--check", 4)
     yield memext.run(*words, "--dry-run")
     yield memext.run(*words, "--dry-run", "--tuner", "naive", "--algorithm", "redundant")
     yield memext.run(*words, "--dry-run", "--side", "z=periodic")

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from run_systems import PLANS, RUNS, STATE, interrupted, place, stored, system, untouched, where  # noqa: F401 (fixtures)
+from run_systems import RUNS, STATE, interrupted, place, plan_of, stored, system, untouched, where  # noqa: F401 (fixtures)
 from test_systems import CASES, SYSTEMS, reference
 
 
@@ -13,7 +13,7 @@ def test_every_backend_and_algorithm_gives_the_bits_of_the_reference(memext, sys
     """All fields, frames included; the checksum tells a state of nt steps alone; bytes moved are those predicted."""
     s, checksums = system(name), {}
     for backend, plan, nt in RUNS:
-        done = memext.run(*s.words(nt), *s.outputs(tmp_path), "--overwrite", *where(backend, place), *PLANS[plan], "--threads", 2)
+        done = memext.run(*s.words(nt), *s.outputs(tmp_path), "--overwrite", *where(backend, place), *plan_of(name, plan), "--threads", 2)
         s.check(tmp_path, nt)
         assert done["plan"]["algorithm"] == {"strips": "stream"}.get(plan, plan), (backend, plan)
         assert checksums.setdefault(nt, done["checksum"]) == done["checksum"], (backend, plan, nt)
@@ -28,8 +28,8 @@ def test_every_backend_and_algorithm_gives_the_bits_of_the_reference(memext, sys
 @pytest.mark.parametrize("backend, plan", [("uring", "stream"), ("mmap", "skewed"), ("dram", "direct")])
 def test_one_pair_of_buffers(memext, system, place, tmp_path, name, backend, plan):
     s = system(name)
-    two = memext.run(*s.words(5), *where(backend, place), *PLANS[plan])
-    one = memext.run(*s.words(5), *s.outputs(tmp_path), "--in-place", *where(backend, place), *PLANS[plan], *(["--keep"] if backend != "dram" else []))
+    two = memext.run(*s.words(5), *where(backend, place), *plan_of(name, plan))
+    one = memext.run(*s.words(5), *s.outputs(tmp_path), "--in-place", *where(backend, place), *plan_of(name, plan), *(["--keep"] if backend != "dram" else []))
     s.check(tmp_path, 5)
     assert one["checksum"] == two["checksum"] and one["commits"]["buffers"] == 2
     if backend != "dram":
@@ -42,7 +42,7 @@ def test_one_pair_of_buffers(memext, system, place, tmp_path, name, backend, pla
 def test_verify_and_integrity(memext, system, place, tmp_path, name):
     s = system(name)
     for nt, plan in (3, "redundant"), (4, "stream"):
-        done = memext.run(*s.words(nt), *s.outputs(tmp_path), "--overwrite", "-d", place, *PLANS[plan], "--verify", "--integrity")
+        done = memext.run(*s.words(nt), *s.outputs(tmp_path), "--overwrite", "-d", place, *plan_of(name, plan), "--verify", "--integrity")
         assert done["verified"] is True
         s.check(tmp_path, nt)
 

@@ -51,8 +51,7 @@ class Kernel:
     def level(self, level, arrays, fixed, params):
         d, read, write = self.d, arrays[level % 2], arrays[1 - level % 2]
         nz, ny, nx = (n - 2 * d.radius[0] for n in read[0].shape)
-        row = d.level[level % 2 if d.form == STAGGERED else 0]
-        step = level // 2 if d.form == STAGGERED else level
+        row, step = d.level[level % d.n_levels], level // d.n_levels
         values = (c.c_double * (len(params) + 1))(*(v[step] if np.ndim(v) else v for v in params.values()))
 
         def planes(fields, z, reach):
@@ -69,7 +68,7 @@ class Kernel:
     def run(self, nt, a, b, fixed, params):
         """Arrays A and B (lists of fields) after nt steps, the newest state first."""
         arrays = [[f.copy() for f in a], [f.copy() for f in b]]
-        levels = nt * (2 if self.d.form == STAGGERED else 1)
+        levels = nt * self.d.n_levels
         for level in range(levels):
             self.level(level, arrays, fixed, params)
         return arrays[levels % 2], arrays[1 - levels % 2]
@@ -98,6 +97,7 @@ def reference(name):
 CASES = {
     "forced_wave": ({"u": (-1, 1), "u_old": (-1, 1)}, {"courant": 0.5, "drive": np.sin(np.arange(64.0))}),
     "diffusion": ({}, {"dt": 0.15}),
+    "rk4_advection": ({"u": (-1, 1)}, {"cx": 0.8, "cy": -0.4}),
     "wave": ({"v": (1000, 4000), "damping": (0, 0.1)}, {"dt": 0.0012}),
     "fdtd": ({"eps": (1, 4)}, {"courant": 0.4}),
     "pml": ({name: (-1, 1) if len(name) == 3 else (0, 0.5) if name[0] in "bq" else (0.5, 1) for name in "exy exz eyz eyx ezx ezy hxy hxz hyz hyx hzx hzy ax ay az bx by bz px py pz qx qy qz".split()}, {}),

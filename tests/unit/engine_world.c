@@ -67,7 +67,7 @@ static void reference_row(const struct world *w, const struct mx_advance *a, int
                              .row_pitch = a->view.row_pitch_bytes,
                              .fixed_pitch = fixed_pitch,
                              .rows = 1,
-                             .param = mx_params_at(s, step, param),
+                             .param = mx_params_at(s, level, param),
                              .x0 = p->h,
                              .x1 = p->nx + p->h,
                              .y = y - p->h,
@@ -76,7 +76,7 @@ static void reference_row(const struct world *w, const struct mx_advance *a, int
                              .nx = p->nx,
                              .ny = p->ny,
                              .nz = p->nz};
-    s->row[from](&r);
+    s->row[level % mx_levels_a_step(p)](&r);
     for (int32_t f = 0; f < s->n_field[1 - from] && s->form == MX_JACOBI; f++) {
         const size_t cell = (size_t)mx_dtype_bytes(s->field[0][f].dtype), side = cell * (size_t)p->h;
         const size_t right = side + cell * (size_t)p->nx;

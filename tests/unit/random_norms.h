@@ -23,7 +23,8 @@ struct random_norms {
     int64_t checks, wrong;
 };
 
-/* A reduction: what the last level of a step gives its first field, without the old value. */
+/* A reduction: what the last level of a step gives its first field, without the old value, and of stages the
+ * first one. */
 static void value_of_row(const struct mx_row *r, double *value) {
     const struct random_system *rs = systems_row;
     const struct mx_system *s = &rs->system;
@@ -88,9 +89,9 @@ static void make_norms(struct random_norms *n, const struct mx_problem *p, const
                        int32_t threads, pick_fn *any) {
     *n = (struct random_norms){.o = {.problem = p,
                                      .every = p->due[0],
-                                     .max_change = any(0, 3) > 0,
-                                     .rms_change = any(0, 1),
-                                     .spans = mx_form(p) != MX_STAGGERED,
+                                     .max_change = any(0, 3) > 0 && !mx_has_stages(p),
+                                     .rms_change = any(0, 1) && !mx_has_stages(p),
+                                     .spans = mx_levels_a_step(p) == 1,
                                      .threads = threads,
                                      .row_bytes = l->row_pitch_bytes,
                                      .n_reduce = (int32_t)any(0, TEST_REDUCES),

@@ -33,15 +33,18 @@ struct random_points {
 
 /* What source i adds at this level (of the run): false = nothing. */
 static inline bool source_adds(const struct random_points *rp, int i, int64_t level, double *amplitude) {
-    const int64_t step = level / mx_levels_a_step(rp->problem);
+    const int64_t a_step = mx_levels_a_step(rp->problem), step = level / a_step;
+    if (mx_form(rp->problem) == MX_JACOBI && level % a_step != a_step - 1) return false;
     if (rp->source[i].array >= 0 && rp->source[i].array != (level % 2 == 0)) return false;
     if (step >= rp->steps[i]) return false;
     *amplitude = rp->amplitude[i][step];
     return true;
 }
 
-/* Whether probe i is in the array that this level writes. */
+/* Whether probe i is in the array that this level writes, and it is no stage but the last. */
 static inline bool probe_sees(const struct random_points *rp, int i, int64_t level) {
+    const int64_t a_step = mx_levels_a_step(rp->problem);
+    if (mx_form(rp->problem) == MX_JACOBI && level % a_step != a_step - 1) return false;
     return rp->probe[i].array < 0 || rp->probe[i].array == (level % 2 == 0);
 }
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TAPS = 9, TEST_FIELDS = 6, TEST_FIXED = 3 };
+enum { MOST_TAPS = 9, TEST_FIELDS = 6, TEST_FIXED = 3, TEST_STAGES = 4 };
 
 /* weight * the value of field `field` of what is read (or, from `fixed` on, of C) at a distance. */
 struct tap {
@@ -30,7 +30,7 @@ struct update {
 
 struct random_system {
     struct mx_system system;
-    struct update update[2][TEST_FIELDS]; /* of even levels, which write B; of odd ones */
+    struct update update[TEST_STAGES][TEST_FIELDS]; /* of the levels of a step */
 };
 
 /* A row function knows its own system; this is the one that tests are at. */
@@ -71,15 +71,15 @@ static inline double place_and_time(int64_t x, int64_t y, int64_t z, int64_t t, 
     return scale * (double)(x + 3 * y + 7 * z + 11 * t);
 }
 
-static inline void random_row(const struct mx_row *r, int odd) {
+static inline void random_row(const struct mx_row *r, int level) {
     const struct random_system *rs = systems_row;
     const struct mx_system *s = &rs->system;
-    const int32_t h = s->h, hc = s->hc, read = odd, written = 1 - odd;
+    const int32_t h = s->h, hc = s->hc, read = level & 1, written = 1 - read;
     for (int64_t row = 0; row < r->rows; row++)
         for (int64_t x = r->x0; x < r->x1; x++) {
             double value[TEST_FIELDS];
             for (int32_t f = 0; f < s->n_field[written]; f++) {
-                const struct update *u = &rs->update[odd][f];
+                const struct update *u = &rs->update[level][f];
                 double sum = place_and_time(x - h, r->y + row, r->z, r->t, r->param[0]);
                 for (int32_t i = 0; i < u->taps; i++) {
                     const struct tap *t = &u->tap[i];
@@ -102,22 +102,22 @@ static inline void random_row(const struct mx_row *r, int odd) {
         }
 }
 
-static inline void random_row_b(const struct mx_row *r) { random_row(r, 0); }
-static inline void random_row_a(const struct mx_row *r) { random_row(r, 1); }
-/* Forms but staggered have one function for both: even and odd updates are alike then. */
-static inline void random_row_both(const struct mx_row *r) { random_row(r, 0); }
+static inline void random_row_1(const struct mx_row *r) { random_row(r, 0); }
+static inline void random_row_2(const struct mx_row *r) { random_row(r, 1); }
+static inline void random_row_3(const struct mx_row *r) { random_row(r, 2); }
+static inline void random_row_4(const struct mx_row *r) { random_row(r, 3); }
 
 typedef int64_t pick_fn(int64_t low, int64_t high);
 
-static inline void random_update(struct random_system *rs, int odd, int32_t f, pick_fn *any) {
+static inline void random_update(struct random_system *rs, int level, int32_t f, pick_fn *any) {
     const struct mx_system *s = &rs->system;
-    struct update *u = &rs->update[odd][f];
+    struct update *u = &rs->update[level][f];
     u->taps = (int32_t)any(2, MOST_TAPS);
     for (int32_t i = 0; i < u->taps; i++) {
         struct tap *t = &u->tap[i];
         t->fixed = s->n_fixed > 0 && any(0, 3) == 0;
         const int64_t reach = t->fixed ? s->hc : s->h;
-        t->field = (int32_t)any(0, (t->fixed ? s->n_fixed : s->n_field[odd]) - 1);
+        t->field = (int32_t)any(0, (t->fixed ? s->n_fixed : s->n_field[level & 1]) - 1);
         int32_t *to[3] = {&t->dx, &t->dy, &t->dz};
         for (int k = 0; k < 3; k++) /* the corners of the radius rather than its middle */
             *to[k] = (int32_t)(any(0, 1) ? any(0, 1) * 2 * reach - reach : any(-reach, reach));
@@ -126,7 +126,7 @@ static inline void random_update(struct random_system *rs, int odd, int32_t f, p
         t->weight = most * (double)any(-900, 900) / 1000 / MOST_TAPS;
     }
     if (s->form != MX_JACOBI) {
-        u->old_field = (int32_t)any(0, s->n_field[1 - odd] - 1);
+        u->old_field = (int32_t)any(0, s->n_field[1 - (level & 1)] - 1);
         u->old_weight = (double)any(1, 9) / 10 * (any(0, 1) ? 1 : -1);
     }
 }
@@ -141,15 +141,16 @@ static inline void random_types(struct mx_field_of *field, int32_t n, enum mx_dt
 
 /* Values of the parameter over time: of the steps that there are, and no more. */
 enum { SERIES_STEPS = 64 };
-static inline void random_series(struct mx_system *s) {
-    static double values[SERIES_STEPS];
-    for (int t = 0; t < SERIES_STEPS; t++) values[t] = 1e-4 * (1 + t * 7 % 5);
-    s->series[0] = (struct mx_series){.param = 0, .n = SERIES_STEPS, .value = values};
+static inline void random_series(struct mx_system *s, bool of_levels) {
+    static double values[SERIES_STEPS * TEST_STAGES];
+    for (int t = 0; t < SERIES_STEPS * TEST_STAGES; t++) values[t] = 1e-4 * (1 + t * 7 % 5);
+    const int32_t each = of_levels ? (int32_t)mx_system_levels(s) : 1;
+    s->series[0] = (struct mx_series){.param = 0, .each = each, .n = SERIES_STEPS, .value = values};
     s->n_series = 1;
     s->param[0] = values[0];
 }
 
-/* 1 to 6 fields, h 1 to 4, up to 3 fields of C; of some the parameter is one over time. */
+/* 1 to 6 fields, h 1 to 4, up to 3 fields of C; some of stages; of some the parameter is one over time. */
 static inline void random_system(struct random_system *rs, pick_fn *any) {
     memset(rs, 0, sizeof *rs);
     struct mx_system *s = &rs->system;
@@ -167,12 +168,14 @@ static inline void random_system(struct random_system *rs, pick_fn *any) {
     s->n_param = 1;
     strcpy(s->param_name[0], "scale");
     s->param[0] = 1e-4;
-    for (int odd = 0; odd < 2; odd++)
-        for (int32_t f = 0; f < s->n_field[1 - odd]; f++) random_update(rs, odd, f, any);
-    if (s->form != MX_STAGGERED) memcpy(rs->update[1], rs->update[0], sizeof rs->update[0]);
-    s->row[0] = s->form == MX_STAGGERED ? random_row_b : random_row_both;
-    s->row[1] = s->form == MX_STAGGERED ? random_row_a : random_row_both;
-    if (any(0, 2) == 0) random_series(s);
+    if (s->form == MX_JACOBI && any(0, 1)) s->stages = (int32_t)any(2, TEST_STAGES);
+    static void (*const row[TEST_STAGES])(const struct mx_row *) = {random_row_1, random_row_2, random_row_3,
+                                                                    random_row_4};
+    for (int level = 0; level < mx_system_levels(s); level++) {
+        s->row[level] = row[level];
+        for (int32_t f = 0; f < s->n_field[1 - (level & 1)]; f++) random_update(rs, level, f, any);
+    }
+    if (any(0, 2) == 0) random_series(s, any(0, 1));
 }
 
 /* ---- the same as a cell that users write, for compilers of devices; to be freed */
@@ -185,17 +188,17 @@ static inline void text_of_fields(FILE *f, const char *macro, const struct mx_fi
     fprintf(f, "\n");
 }
 
-static inline void text_of_cell(FILE *f, const struct random_system *rs, int odd, const char *macro) {
+static inline void text_of_cell(FILE *f, const struct random_system *rs, int level, const char *macro) {
     const struct mx_system *s = &rs->system;
-    const int written = 1 - odd;
+    const int read = level & 1, written = 1 - read;
     fprintf(f, "%s\n", macro);
     for (int32_t i = 0; i < s->n_field[written]; i++) {
-        const struct update *u = &rs->update[odd][i];
+        const struct update *u = &rs->update[level][i];
         fprintf(f, "    double v%d = PARAM(scale) * (double)(X + 3 * Y + 7 * Z + 11 * T);\n", i);
         for (int32_t k = 0; k < u->taps; k++) {
             const struct tap *t = &u->tap[k];
             fprintf(f, "    v%d = v%d + (%.17e) * (double)AT(%s, %d, %d, %d);\n", i, i, t->weight,
-                    (t->fixed ? s->fixed : s->field[odd])[t->field].name, t->dx, t->dy, t->dz);
+                    (t->fixed ? s->fixed : s->field[read])[t->field].name, t->dx, t->dy, t->dz);
         }
         if (u->old_weight != 0)
             fprintf(f, "    v%d = v%d + (%.17e) * (double)OLD(%s);\n", i, i, u->old_weight,
@@ -230,14 +233,21 @@ static inline char *text_of_system(const struct random_system *rs) {
     FILE *f = open_memstream(&text, &bytes);
     if (f == NULL) return NULL;
     fprintf(f, "#define MX_NAME \"random\"\n#define MX_RADIUS %d\n#define MX_FIXED_RADIUS %d\n", s->h, s->hc);
+    if (s->stages > 1) fprintf(f, "#define MX_STAGES %d\n", s->stages);
     fprintf(f, "#define MX_FORM %s\n#define MX_PARAMS(P) P(scale, 0)\n", forms[s->form]);
     text_of_fields(f, "MX_STATE", s->field[0], s->n_field[0]);
     if (two) text_of_fields(f, "MX_PARTNER", s->field[1], s->n_field[1]);
     text_of_fields(f, "MX_FIXED", s->fixed, s->n_fixed);
     fprintf(
         f, "#define MX_REDUCES(R) R(flux, MX_SUM) R(top, MX_MAX) R(low, MX_MIN)\n#include <memext/cell.h>\n");
-    text_of_cell(f, rs, 0, two ? "MX_CELL_B" : "MX_CELL");
-    if (two) text_of_cell(f, rs, 1, "MX_CELL_A");
+    for (int level = 0; level < mx_system_levels(s); level++) {
+        char macro[24];
+        snprintf(macro, sizeof macro, "MX_CELL_%d", level + 1);
+        text_of_cell(f, rs, level,
+                     two             ? (level == 0 ? "MX_CELL_B" : "MX_CELL_A")
+                     : s->stages > 1 ? macro
+                                     : "MX_CELL");
+    }
     text_of_reduce(f, rs, "flux", "v");
     text_of_reduce(f, rs, "top", "fabs(v - 0.01)");
     text_of_reduce(f, rs, "low", "v");

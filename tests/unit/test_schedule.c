@@ -22,13 +22,17 @@ static void check_systems(const char *name, int n, bool one_block_y, const char 
         if (p.h > 4) continue;
         strcpy(plan.seams, seams);
         make_system(&p, &plan, i % 3, &system);
+        if (system.form == MX_JACOBI && i % 2 == 0) system.stages = 2 + i / 6 % 3;
+        plan.bt = (plan.bt + mx_levels_a_step(&p) - 1) / mx_levels_a_step(&p) * mx_levels_a_step(&p);
         plan.in_place = strcmp(name, "stream") == 0 && mx_reads_old(&p) && draw() % 2;
         if (getenv("MX_TEST_TRACE"))
             fprintf(stderr,
-                    "%s %d: form %d h %d hc %d fixed %d ny %ld nz %ld nt %ld by %ld bz %ld bt %ld slab %ld "
+                    "%s %d: form %d stages %d h %d hc %d fixed %d ny %ld nz %ld nt %ld by %ld bz %ld bt %ld "
+                    "slab %ld "
                     "ahead %ld %s%s\n",
-                    name, i, system.form, p.h, system.hc, system.n_fixed, p.ny, p.nz, p.nt, plan.by, plan.bz,
-                    plan.bt, plan.slab, plan.ahead, plan.engine, plan.in_place ? " in-place" : "");
+                    name, i, system.form, system.stages, p.h, system.hc, system.n_fixed, p.ny, p.nz, p.nt,
+                    plan.by, plan.bz, plan.bt, plan.slab, plan.ahead, plan.engine,
+                    plan.in_place ? " in-place" : "");
         check(algorithm, &p, &plan);
     }
 }
@@ -123,16 +127,18 @@ static void compare_sweeps(const struct mx_problem *p, int64_t bt) {
 }
 
 Test(schedule, sweeps) {
-    static const int forms[] = {MX_JACOBI, MX_LEAPFROG, MX_STAGGERED};
+    static const int forms[] = {MX_JACOBI, MX_LEAPFROG, MX_STAGGERED, MX_JACOBI};
     seed_state = 31;
     for (int i = 0; i < 20000; i++) {
-        const struct mx_system system = {.form = forms[i % 3], .h = 1, .n_field = {1, 1}};
+        const struct mx_system system = {
+            .form = forms[i % 4], .stages = i % 4 == 3 ? 2 + i / 4 % 4 : 0, .h = 1, .n_field = {1, 1}};
         struct mx_problem p = {.nx = 1, .ny = 1, .nz = 1, .h = 1, .system = &system};
         p.nt = between(0, draw() % 4 == 0 ? 200 : 30);
         p.done = draw() % 2 ? 0 : between(0, 100);
         for (int k = 0; k < 2; k++) p.due[k] = draw() % 4 == 0 ? 0 : between(1, draw() % 2 ? 12 : 60);
         int64_t bt = between(1, draw() % 4 == 0 ? MOST_LEVELS - 1 : 20);
-        if (system.form == MX_STAGGERED) bt += bt & 1;
+        bt = (bt + mx_levels_a_step(&p) - 1) / mx_levels_a_step(&p) * mx_levels_a_step(&p);
+        if (bt >= MOST_LEVELS) bt = mx_levels_a_step(&p);
         compare_sweeps(&p, bt);
     }
 }

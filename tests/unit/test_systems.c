@@ -60,10 +60,11 @@ static double *cell(const struct oracle *o, double *of, int64_t field, int64_t x
 static double rounded(enum mx_dtype dtype, double v) { return dtype == MX_F32 ? (double)(float)v : v; }
 
 static double updated(const struct oracle *o, const struct update *u, double *from, double *old, int64_t x,
-                      int64_t y, int64_t z, int64_t step) {
+                      int64_t y, int64_t z, int64_t level) {
     const int32_t h = o->p->h;
     double room[MX_MAX_PARAMS];
-    double sum = place_and_time(x - h, y - h, z - h, step, mx_params_at(&o->rs->system, step, room)[0]);
+    const int64_t step = level / mx_levels_a_step(o->p);
+    double sum = place_and_time(x - h, y - h, z - h, step, mx_params_at(&o->rs->system, level, room)[0]);
     for (int32_t i = 0; i < u->taps; i++) {
         const struct tap *t = &u->tap[i];
         sum =
@@ -76,14 +77,14 @@ static double updated(const struct oracle *o, const struct update *u, double *fr
 static void plain_level(const struct oracle *o, int64_t level, double *from, double *to) {
     const struct mx_system *s = &o->rs->system;
     const int odd = (int)(level & 1), written = 1 - odd;
-    const int64_t h = o->p->h, step = s->form == MX_STAGGERED ? level / 2 : level;
+    const int64_t h = o->p->h, of_step = level % mx_levels_a_step(o->p);
     for (int64_t z = h; z < o->n[2] - h; z++)
         for (int64_t y = h; y < o->n[1] - h; y++)
             for (int64_t x = h; x < o->n[0] - h; x++) {
                 double value[TEST_FIELDS];
                 for (int32_t f = 0; f < s->n_field[written]; f++)
                     value[f] = rounded(s->field[written][f].dtype,
-                                       updated(o, &o->rs->update[odd][f], from, to, x, y, z, step));
+                                       updated(o, &o->rs->update[of_step][f], from, to, x, y, z, level));
                 for (int32_t f = 0; f < s->n_field[written]; f++) *cell(o, to, f, x, y, z) = value[f];
             }
 }
@@ -199,7 +200,7 @@ static void make_oracle(struct oracle *o, const struct random_system *rs, const 
     o->fixed = random_array(o, s->fixed, s->n_fixed);
     profile_fixed(o);
     periodic_fixed(o);
-    const int64_t levels = s->form == MX_STAGGERED ? 2 : 1;
+    const int64_t levels = mx_levels_a_step(p);
     for (int64_t t = 0; t < p->nt; t++) {
         for (int i = 0; i < 2; i++) o->array[t + 1][i] = copy_of(o, o->array[t][i]);
         for (int64_t l = t * levels; l < (t + 1) * levels; l++) {
@@ -229,7 +230,7 @@ struct of_step {
 
 /* The array of the state after so many steps. */
 static double *state_after(const struct oracle *o, int64_t steps) {
-    return o->array[steps][o->rs->system.form == MX_STAGGERED ? 0 : steps & 1];
+    return o->array[steps][steps * mx_levels_a_step(o->p) & 1];
 }
 
 static double change_of(void *context, int64_t x, int64_t y, int64_t z) {
@@ -249,7 +250,8 @@ static double value_of(void *context, int64_t x, int64_t y, int64_t z) {
     const struct of_step *s = context;
     const int64_t h = s->o->p->h;
     double *read = s->o->rs->system.form == MX_STAGGERED ? s->o->array[s->t][1] : state_after(s->o, s->t - 1);
-    return updated(s->o, &s->update, read, NULL, x + h, y + h, z + h, s->t - 1);
+    return updated(s->o, &s->update, read, NULL, x + h, y + h, z + h,
+                   (s->t - 1) * mx_levels_a_step(s->o->p) + mx_reduced_level(&s->o->rs->system));
 }
 
 static struct norms_numbers plain_norms(const struct oracle *o, int64_t t) {
@@ -374,10 +376,11 @@ static const char *describe(const struct setting *s, char *text, size_t capacity
     char sides[MX_SIDES_BRIEF];
     snprintf(
         text, capacity,
-        "%s on %s: form %d h %d hc %d fields %d %d C %d n %lld %lld %lld nt %lld by %lld bz %lld bt %lld "
+        "%s on %s: form %d stages %d h %d hc %d fields %d %d C %d n %lld %lld %lld nt %lld by %lld bz %lld "
+        "bt %lld "
         "slab %lld ahead %lld %s threads %d faces %s%s%s due %lld %lld stop at %lld buffers %d source %d %s",
-        s->algorithm->name, s->backend, y->form, y->h, y->hc, y->n_field[0], y->n_field[1], y->n_fixed,
-        (long long)s->problem.nx, (long long)s->problem.ny, (long long)s->problem.nz,
+        s->algorithm->name, s->backend, y->form, y->stages, y->h, y->hc, y->n_field[0], y->n_field[1],
+        y->n_fixed, (long long)s->problem.nx, (long long)s->problem.ny, (long long)s->problem.nz,
         (long long)s->problem.nt, (long long)s->plan.by, (long long)s->plan.bz, (long long)s->plan.bt,
         (long long)s->plan.slab, (long long)s->plan.ahead, s->plan.engine, s->plan.threads, s->plan.seams,
         s->plan.in_place ? " in place" : "", s->points ? " points" : "", (long long)s->problem.due[0],
@@ -550,9 +553,8 @@ static int take_commit(void *context, int64_t time, int32_t buffer) {
 
 static int take_sweep(void *context, int64_t steps, mx_why *why) {
     struct bench *b = context;
-    const int64_t levels = mx_levels_of(&b->s->problem, steps);
     int err = b->s->points ? take_points(&b->points, steps, why) : 0;
-    if (err == 0 && b->norms.norms != NULL && mx_norms_due(b->norms.norms, levels - 1)) {
+    if (err == 0 && b->norms.norms != NULL && mx_norms_is_check(b->norms.norms, steps)) {
         struct mx_norms_result r;
         const struct norms_numbers expected = plain_norms(&b->oracle, steps);
         err = mx_norms_take(b->norms.norms, steps, why, &r);
@@ -597,7 +599,7 @@ static void check_looks(struct bench *b, int err, const struct mx_executed *done
 /* Any check might be the last. */
 static bool decides(void *context, int64_t steps) {
     const struct bench *b = context;
-    return mx_norms_due(b->norms.norms, mx_levels_of(&b->s->problem, steps) - 1);
+    return mx_norms_is_check(b->norms.norms, steps);
 }
 
 static void ask_for_norms(struct bench *b, struct mx_execution *x) {
@@ -627,7 +629,8 @@ static int take_rows(void *context, int64_t step, int array, int64_t z, int64_t 
                      const char *rows, int64_t pitch, mx_why *why) {
     struct bench *b = context;
     const struct mx_problem *p = &b->s->problem;
-    const int form = b->s->rs.system.form, newest = form == MX_STAGGERED ? array : (int)(step & 1);
+    const int form = b->s->rs.system.form,
+              newest = form == MX_STAGGERED ? array : (int)(step * mx_levels_a_step(p) & 1);
     const int32_t h = p->h;
     (void)why;
     b->taken.wrong += b->taken.calls++ != 0 || step != (b->taken.steps + 1) * b->taken.taking.every ||

@@ -146,7 +146,7 @@ Test(tune, plans_hold) {
 Test(tune, plans_hold_for_systems) {
     const char *const tuners[] = {"blk", "naive", "manual"};
     const char *const algorithms[] = {"redundant", "skewed", "skewed-y", "skewed-min", "stream", NULL};
-    int planned = 0, staggered = 0, filed = 0;
+    int planned = 0, staggered = 0, staged = 0, filed = 0;
     for (int i = 0; i < 500; i++) {
         struct mx_machine m = {
             .cores = (int32_t)pick(1, 8), .sockets = 1, .l2_bytes = 256 << 10, .l3_bytes = 4 << 20};
@@ -155,6 +155,7 @@ Test(tune, plans_hold_for_systems) {
         struct mx_system system;
         struct mx_fixed_layout fixed[2] = {{0}};
         make_system(&p, i % 3, &system);
+        if (i % 3 == MX_JACOBI && i % 2 == 0) system.stages = 2 + i / 6 % 5;
         system.n_fixed = (int32_t)pick(0, 2);
         system.hc = (int32_t)pick(0, h);
         for (int32_t k = 0; k < system.n_fixed; k++) {
@@ -186,6 +187,7 @@ Test(tune, plans_hold_for_systems) {
         const struct mx_algorithm *a = mx_algorithm_find(r.plan.algorithm);
         planned++;
         staggered += system.form == MX_STAGGERED;
+        staged += system.stages > 1;
         filed += r.shape.seams_in_file;
         cr_assert(a->check(&p, &r.plan, &why) == 0, "%s", why.text);
         cr_assert(r.plan.bt % mx_levels_a_step(&p) == 0 && r.plan.in_place == in_place);
@@ -216,8 +218,8 @@ Test(tune, plans_hold_for_systems) {
         cr_assert(text != NULL && strstr(text, "steps, test:") != NULL, "%s", text);
         free(text);
     }
-    cr_expect(planned > 250 && staggered > 60 && filed > 0, "%d plans, %d staggered, %d with a side file",
-              planned, staggered, filed);
+    cr_expect(planned > 250 && staggered > 60 && staged > 30 && filed > 0,
+              "%d plans, %d staggered, %d of stages, %d with a side file", planned, staggered, staged, filed);
 }
 
 /* On dram: the pair and C, files of the user too, are in the room; bt of engine iblock is a step. */

@@ -19,7 +19,8 @@ static struct seconds_and_bytes key_of(const struct mx_tune_result *r, bool by_s
 
 /* For random settings: optimum of the reduced search = optimum over every combination, in (cost, DRAM); one
  * finds a plan exactly when the other does. */
-static void compare_searches(const char *algorithm, const char *engine, bool by_seconds, int n, int form) {
+static void compare_searches(const char *algorithm, const char *engine, bool by_seconds, int n, int form,
+                             int stages) {
     const bool tiled = strcmp(engine, "tiled") == 0;
     int none = 0, cut = 0, filed = 0;
     n = mx_cases(n, n > 1000 ? 3 : 1); /* fewer say nothing of how often a plan is cut */
@@ -30,7 +31,8 @@ static void compare_searches(const char *algorithm, const char *engine, bool by_
         struct mx_problem p = make_problem(nx, pick(8, 60), pick(8, 60), pick(1, 30), h, pick(0, 1) ? 8 : 4);
         struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 256 << 10};
         struct mx_system system;
-        if (form != MX_JACOBI) make_system(&p, form, &system);
+        if (form != MX_JACOBI || stages > 0) make_system(&p, form, &system);
+        system.stages = stages;
         double share = (double)pick(2, 110) / 100;
         uint64_t both = (uint64_t)(p.ny * p.nz * (nx + 2 * h) * 2) * (uint64_t)mx_dtype_bytes(p.dtype);
         struct mx_tune_request q = small_request(&p, &m, 1 + (uint64_t)(share * (double)both), pick(1, 8));
@@ -79,27 +81,37 @@ static void compare_searches(const char *algorithm, const char *engine, bool by_
               filed);
 }
 
-Test(tune, reduced_equals_exhaustive_skewed) { compare_searches("skewed", "iblock", false, 1500, MX_JACOBI); }
+Test(tune, reduced_equals_exhaustive_skewed) {
+    compare_searches("skewed", "iblock", false, 1500, MX_JACOBI, 0);
+}
 Test(tune, reduced_equals_exhaustive_skewed_y) {
-    compare_searches("skewed-y", "iblock", false, 1500, MX_JACOBI);
+    compare_searches("skewed-y", "iblock", false, 1500, MX_JACOBI, 0);
 }
 Test(tune, reduced_equals_exhaustive_skewed_min) {
-    compare_searches("skewed-min", "iblock", false, 1500, MX_JACOBI);
+    compare_searches("skewed-min", "iblock", false, 1500, MX_JACOBI, 0);
 }
 Test(tune, reduced_equals_exhaustive_redundant) {
-    compare_searches("redundant", "iblock", true, 1500, MX_JACOBI);
+    compare_searches("redundant", "iblock", true, 1500, MX_JACOBI, 0);
 }
 Test(tune, reduced_equals_exhaustive_redundant_tiled) {
-    compare_searches("redundant", "tiled", true, 4000, MX_JACOBI);
+    compare_searches("redundant", "tiled", true, 4000, MX_JACOBI, 0);
 }
-Test(tune, reduced_equals_exhaustive_stream) { compare_searches("stream", "iblock", false, 1500, MX_JACOBI); }
+Test(tune, reduced_equals_exhaustive_stream) {
+    compare_searches("stream", "iblock", false, 1500, MX_JACOBI, 0);
+}
 Test(tune, reduced_equals_exhaustive_leapfrog) {
-    compare_searches("skewed-min", "iblock", false, 300, MX_LEAPFROG);
-    compare_searches("redundant", "iblock", true, 300, MX_LEAPFROG);
-    compare_searches("stream", "iblock", false, 300, MX_LEAPFROG);
+    compare_searches("skewed-min", "iblock", false, 300, MX_LEAPFROG, 0);
+    compare_searches("redundant", "iblock", true, 300, MX_LEAPFROG, 0);
+    compare_searches("stream", "iblock", false, 300, MX_LEAPFROG, 0);
 }
 Test(tune, reduced_equals_exhaustive_staggered) {
-    compare_searches("skewed-y", "iblock", false, 300, MX_STAGGERED);
-    compare_searches("redundant", "iblock", true, 300, MX_STAGGERED);
-    compare_searches("stream", "iblock", false, 300, MX_STAGGERED);
+    compare_searches("skewed-y", "iblock", false, 300, MX_STAGGERED, 0);
+    compare_searches("redundant", "iblock", true, 300, MX_STAGGERED, 0);
+    compare_searches("stream", "iblock", false, 300, MX_STAGGERED, 0);
+}
+Test(tune, reduced_equals_exhaustive_stages) {
+    compare_searches("skewed-y", "iblock", false, 300, MX_JACOBI, 3);
+    compare_searches("skewed-min", "iblock", false, 300, MX_JACOBI, 2);
+    compare_searches("redundant", "iblock", true, 300, MX_JACOBI, 4);
+    compare_searches("stream", "iblock", false, 300, MX_JACOBI, 3);
 }

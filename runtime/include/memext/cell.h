@@ -26,6 +26,8 @@
  *                       MX_STAGGERED: a time step is two levels; MX_CELL_B computes the fields of MX_PARTNER
  *                       from those of MX_STATE, then MX_CELL_A those of MX_STATE from those of MX_PARTNER;
  *                       OLD is the value that is replaced.
+ *   MX_STAGES           of MX_JACOBI, 2 to 16: a time step is so many levels, MX_CELL_1, MX_CELL_2 and so on
+ *                       instead of MX_CELL, see below; optional
  *   MX_PARTNER(F)       staggered: the fields of the other array
  *   MX_FIXED(F)         up to 32 fields that are only read: double, float, uint8_t, uint16_t or int16_t
  *   MX_FIXED_RADIUS     how far AT of them reaches, 0 to MX_RADIUS (default 0)
@@ -46,6 +48,12 @@
  * If a cell does not SET a field, the new value of the field is AT(field, 0, 0, 0); with MX_STAGGERED it is
  * OLD(field). Where a field is SET twice the last value counts. `return` ends the cell.
  *
+ * Stages: a step of a Runge-Kutta scheme, a predictor and corrector, split operators. With #define MX_STAGES
+ * n there are MX_CELL_1 ... MX_END to MX_CELL_n ... MX_END, in this order. Each is computed on the whole grid
+ * from what the one before it has left: MX_CELL_1 from the state, and what MX_CELL_n leaves is the new state.
+ * What a later stage needs of an earlier one is a field: it keeps its value where it is not SET. Sides hold
+ * after every stage. T is the same in all of them. Point sources and probes act after the last one.
+ *
  * Reductions: numbers that a run takes at its check steps (--check, --until), the sum, the maximum or the
  * minimum of an expression over all cells, and of every plane of z. After the cells, for each name of
  * MX_REDUCES:
@@ -56,10 +64,11 @@
  *
  * with AT, PARAM, X Y Z, NX NY NZ and T as in a cell, and RESULT(value), a double, at most once: a cell
  * without it counts for nothing (0 in a sum, minus infinity in a maximum, infinity in a minimum).
- * At the check after step s, a reduction reads what the last level of that step reads: the state at
- * T = s - 1. It may read the fields of MX_FIXED and those of MX_STATE; in a staggered kernel, those of
- * MX_PARTNER instead of MX_STATE. Sums are taken in one fixed order (cells of a row in eight lanes, lanes,
- * rows, planes): the same bits on any number of threads. A maximum or minimum is NaN if any value is NaN.
+ * At the check after step s, a reduction reads what the last level of that step reads, of several stages what
+ * the first one reads: the state at T = s - 1. It may read the fields of MX_FIXED and those of MX_STATE; in a
+ * staggered kernel, those of MX_PARTNER instead of MX_STATE. Sums are taken in one fixed order (cells of a
+ * row in eight lanes, lanes, rows, planes): the same bits on any number of threads. A maximum or minimum is
+ * NaN if any value is NaN.
  *
  * The loop over x is vectorised if its body has no branches that the compiler cannot turn into a choice: read
  * with AT first, then choose with ?: .
@@ -134,13 +143,13 @@ struct mx_kernel {
     int32_t form, real_bytes;
     int32_t radius[3], fixed_radius; /* of the state along x, y and z: alike, so far */
     int32_t n_state, n_partner, n_fixed, n_param, n_reduce;
-    int32_t n_levels; /* of a step: 1, staggered 2 */
+    int32_t n_levels; /* of a step: 1, staggered 2, jacobi MX_STAGES */
     uint64_t flags;   /* 0 */
     const char *name;
     const struct mx_cell_field *state, *partner, *fixed;
     const struct mx_cell_param *param;
     const struct mx_cell_reduce *reduce;
-    mx_level_fn *const *level; /* [n_levels]; staggered: B from A, then A from B */
+    mx_level_fn *const *level; /* [n_levels], in their order; staggered: B from A, then A from B */
     const void *more[7];       /* NULL */
 };
 
@@ -176,12 +185,19 @@ struct mx_kernel {
 #ifndef MX_FORM
 #define MX_FORM MX_JACOBI
 #endif
+#ifndef MX_STAGES
+#define MX_STAGES 0 /* none: a step is MX_CELL */
+#endif
 #ifndef MX_REAL
 #define MX_REAL double
 #endif
 #ifndef MX_REDUCES
 #define MX_REDUCES(R)
 #endif
+
+_Static_assert(MX_STAGES == 0 || (MX_STAGES >= 2 && MX_STAGES <= 16),
+               "MX_STAGES is 2 to 16; a step of one stage has MX_CELL and no MX_STAGES");
+_Static_assert(MX_STAGES == 0 || MX_FORM == MX_JACOBI, "MX_STAGES is for the form MX_JACOBI");
 
 #define MX_MEMBER_(name, type) char name;
 struct mx_names_of_fields { /* two fields of one name: a duplicate member */
@@ -221,6 +237,10 @@ static const struct mx_cell_param mx_param_[] = {MX_PARAMS(MX_DESCRIBE_PARAM_){0
 MX_WEAK_ void mx_row_(const struct mx_row *);
 MX_WEAK_ void mx_row_b_(const struct mx_row *);
 MX_WEAK_ void mx_row_a_(const struct mx_row *);
+#define MX_DECLARE_ROW_(i) MX_WEAK_ void mx_row_##i##_(const struct mx_row *);
+#define MX_ALL_STAGES_(DO)                                                                                   \
+    DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15) DO(16)
+MX_ALL_STAGES_(MX_DECLARE_ROW_)
 #define MX_DECLARE_REDUCE_(name, kind) MX_WEAK_ void mx_reduce_##name(const struct mx_row *, double *);
 #define MX_REDUCE_INDEX_(name, kind) mx_reduce_index_##name,
 #define MX_DESCRIBE_REDUCE_(name, kind) {#name, kind, mx_reduce_##name},
@@ -228,6 +248,8 @@ MX_REDUCES(MX_DECLARE_REDUCE_)
 enum { MX_REDUCES(MX_REDUCE_INDEX_) mx_n_reduce };
 static const struct mx_cell_reduce mx_reduce_[] = {MX_REDUCES(MX_DESCRIBE_REDUCE_){0, 0, 0}};
 
+#define MX_STAGE_ROW_(i) mx_row_##i##_,
+static mx_level_fn *const mx_stage_[] = {MX_ALL_STAGES_(MX_STAGE_ROW_)};
 static mx_level_fn *const mx_level_[] = {MX_FORM == MX_STAGGERED ? mx_row_b_ : mx_row_, mx_row_a_};
 
 __attribute__((visibility("default"))) extern const struct mx_kernel mx_kernel;
@@ -246,14 +268,16 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
                                     .n_fixed = mx_n_fixed,
                                     .n_param = mx_n_param,
                                     .n_reduce = mx_n_reduce,
-                                    .n_levels = MX_FORM == MX_STAGGERED ? 2 : 1,
+                                    .n_levels = MX_STAGES > 0             ? MX_STAGES
+                                                : MX_FORM == MX_STAGGERED ? 2
+                                                                          : 1,
                                     .name = MX_NAME,
                                     .state = mx_state_,
                                     .partner = mx_partner_,
                                     .fixed = mx_fixed_,
                                     .param = mx_param_,
                                     .reduce = mx_reduce_,
-                                    .level = mx_level_};
+                                    .level = MX_STAGES > 0 ? mx_stage_ : mx_level_};
 
 /* Is d an integer constant? (gcc and clang: the type of the conditional says so.) Only such offsets are
  * checked here; others when the kernel is run over poisoned rows. */
@@ -454,6 +478,7 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
 
 #define MX_CELL                                                                                              \
     _Static_assert(MX_FORM != MX_STAGGERED, "MX_STAGGERED has MX_CELL_B and MX_CELL_A instead of MX_CELL");  \
+    _Static_assert(MX_STAGES == 0, "MX_STAGES has MX_CELL_1, MX_CELL_2 and so on instead of MX_CELL");       \
     MX_CELLS_(mx_row_, mx_span_, mx_cell_, MX_STATE, MX_STATE)
 #define MX_CELL_B                                                                                            \
     _Static_assert(MX_FORM == MX_STAGGERED, "MX_CELL_B needs #define MX_FORM MX_STAGGERED");                 \
@@ -461,6 +486,25 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
 #define MX_CELL_A                                                                                            \
     _Static_assert(MX_FORM == MX_STAGGERED, "MX_CELL_A needs #define MX_FORM MX_STAGGERED");                 \
     MX_CELLS_(mx_row_a_, mx_span_a_, mx_cell_a_, MX_PARTNER, MX_STATE)
+#define MX_STAGE_(i)                                                                                         \
+    _Static_assert(MX_STAGES >= i, "MX_CELL_" #i " needs #define MX_STAGES " #i ", or more");                \
+    MX_CELLS_(mx_row_##i##_, mx_span_##i##_, mx_cell_##i##_, MX_STATE, MX_STATE)
+#define MX_CELL_1 MX_STAGE_(1)
+#define MX_CELL_2 MX_STAGE_(2)
+#define MX_CELL_3 MX_STAGE_(3)
+#define MX_CELL_4 MX_STAGE_(4)
+#define MX_CELL_5 MX_STAGE_(5)
+#define MX_CELL_6 MX_STAGE_(6)
+#define MX_CELL_7 MX_STAGE_(7)
+#define MX_CELL_8 MX_STAGE_(8)
+#define MX_CELL_9 MX_STAGE_(9)
+#define MX_CELL_10 MX_STAGE_(10)
+#define MX_CELL_11 MX_STAGE_(11)
+#define MX_CELL_12 MX_STAGE_(12)
+#define MX_CELL_13 MX_STAGE_(13)
+#define MX_CELL_14 MX_STAGE_(14)
+#define MX_CELL_15 MX_STAGE_(15)
+#define MX_CELL_16 MX_STAGE_(16)
 #define MX_END                                                                                               \
     }                                                                                                        \
     }
@@ -489,7 +533,7 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
             mx_result[mx_x - mx_x0] = mx_reduce_[mx_reduce_index_##name].kind == MX_SUM   ? 0                \
                                       : mx_reduce_[mx_reduce_index_##name].kind == MX_MAX ? -HUGE_VAL        \
                                                                                           : HUGE_VAL;
-/* What the last level of a step reads. */
+/* What the last level of a step reads; all stages read the same fields. */
 #define MX_READS_OF_MX_JACOBI MX_STATE
 #define MX_READS_OF_MX_LEAPFROG MX_STATE
 #define MX_READS_OF_MX_STAGGERED MX_PARTNER

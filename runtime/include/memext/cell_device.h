@@ -8,8 +8,8 @@
  * and MX_D_PLANE_PITCH of A and B; MX_D_OFFSET_name of a field in its row; for a field of C MX_D_PITCH_name,
  * MX_D_SLOT_PITCH_name, MX_D_GHOSTS_name, MX_D_ORIGIN_name, MX_D_FILE_PITCH_name and MX_D_ALIGN_name
  * (engine.h, mx_fixed_view); MX_D_VALUE_name of a parameter; with MX_D_SERIES some of these are numbers of
- * mx_series at the step mx_t. Bits are the CPU's: no contraction, no flush to zero, and + - * / and sqrt
- * correctly rounded, which the options of the compiler see to.
+ * mx_series at the step mx_t, and at level mx_of_step of it. Bits are the CPU's: no contraction, no flush to
+ * zero, and + - * / and sqrt correctly rounded, which the options of the compiler see to.
  */
 #ifndef MX_STATE
 struct mx_row; /* no kernel, no text */
@@ -180,10 +180,12 @@ MX_D_FUNCTION int64_t mx_math_labs(int64_t a) { return a < 0 ? -a : a; }
     ONE(fabs)                                                                                                \
     ONE(floor)                                                                                               \
     ONE(ceil)                                                                                                \
-    ONE(trunc) ONE(rint) ONE(round) ONE(exp) ONE(exp2) ONE(expm1) ONE(log) ONE(log2) ONE(log10) ONE(log1p)   \
-        ONE(sin) ONE(cos) ONE(tan) ONE(sinh) ONE(cosh) ONE(tanh) ONE(asin) ONE(acos) ONE(atan) ONE(asinh)    \
-            ONE(acosh) ONE(atanh) ONE(cbrt) ONE(erf) ONE(erfc) ONE(tgamma) ONE(lgamma) ONE(logb) TWO(fmin)   \
-                TWO(fmax) TWO(fmod) TWO(pow) TWO(atan2) TWO(hypot) TWO(copysign) TWO(fdim) TWO(remainder)    \
+    ONE(trunc)                                                                                               \
+    ONE(rint)                                                                                                \
+    ONE(round) ONE(exp) ONE(exp2) ONE(expm1) ONE(log) ONE(log2) ONE(log10) ONE(log1p) ONE(sin) ONE(cos)      \
+        ONE(tan) ONE(sinh) ONE(cosh) ONE(tanh) ONE(asin) ONE(acos) ONE(atan) ONE(asinh) ONE(acosh)           \
+            ONE(atanh) ONE(cbrt) ONE(erf) ONE(erfc) ONE(tgamma) ONE(lgamma) ONE(logb) TWO(fmin) TWO(fmax)    \
+                TWO(fmod) TWO(pow) TWO(atan2) TWO(hypot) TWO(copysign) TWO(fdim) TWO(remainder)              \
                     TWO(nextafter)
 #define MX_D_MATH_1(name)                                                                                    \
     MX_D_FUNCTION double mx_math_##name(double a) { return name(a); }
@@ -569,7 +571,7 @@ MX_FIXED(MX_D_IS_FIXED)
     MX_D_INLINE void cell_name(                                                                              \
         MX_D_GLOBAL const char **mx_f, const int mx_x, const int mx_y, const int64_t mx_z,                   \
         const int64_t mx_t, const int64_t mx_y_offset MX_D_TIMES MX_FIXED(MX_D_PLANES_OF) WRITES(MX_D_NEW))
-#define MX_D_CELL(kernel_name, cell_name, READS, WRITES)                                                     \
+#define MX_D_CELL(kernel_name, cell_name, level, READS, WRITES)                                              \
     MX_D_CELL_BODY(cell_name, WRITES);                                                                       \
     MX_D_KERNEL void MX_D_BOUNDS kernel_name(MX_D_ARGUMENTS) {                                               \
         const int mx_x = (int)MX_D_ITEM(0), mx_row = (int)MX_D_ITEM(1), mx_y = (int)mx_y0 + mx_row;          \
@@ -596,6 +598,7 @@ MX_FIXED(MX_D_IS_FIXED)
         }                                                                                                    \
     }                                                                                                        \
     MX_D_CELL_BODY(cell_name, WRITES) {                                                                      \
+        enum { mx_of_step = level };                                                                         \
         READS(MX_D_READ) MX_FIXED(MX_D_LINE) {
 
 #ifdef MX_D_FUSED
@@ -633,9 +636,10 @@ MX_FIXED(MX_D_IS_FIXED)
         MX_FIXED(MX_D_LINE)                                                                                  \
         MX_STATE(MX_D_WRITE)                                                                                 \
         MX_FIXED(MX_D_NOWHERE)                                                                               \
-        MX_STATE(MX_D_BEGIN) mx_set(mx_stage, mx_f, mx_r, mx_x, mx_y, mx_z, mx_t,                            \
-                                    mx_y_offset MX_D_PASS_TIMES MX_STATE(MX_D_PASS_IN) MX_FIXED(MX_D_PLANES) \
-                                        MX_STATE(MX_D_GIVE));                                                \
+        MX_STATE(MX_D_BEGIN)                                                                                 \
+        mx_set(mx_stage, mx_f, mx_r, mx_x, mx_y, mx_z, mx_t,                                                 \
+               mx_y_offset MX_D_PASS_TIMES MX_STATE(MX_D_PASS_IN) MX_FIXED(MX_D_PLANES)                      \
+                   MX_STATE(MX_D_GIVE));                                                                     \
         MX_STATE(MX_D_STORE_STAGE)                                                                           \
     }                                                                                                        \
     MX_D_SET_OF {                                                                                            \
@@ -760,10 +764,27 @@ MX_FIXED(MX_D_IS_FIXED)
     }
 #else
 #define MX_D_KERNELS
-#define MX_CELL MX_D_CELL(mx_cell, mx_cell_of, MX_STATE, MX_STATE)
+#define MX_CELL MX_D_CELL(mx_cell, mx_cell_of, 0, MX_STATE, MX_STATE)
 #endif
-#define MX_CELL_B MX_D_CELL(mx_cell_b, mx_cell_b_of, MX_STATE, MX_PARTNER)
-#define MX_CELL_A MX_D_CELL(mx_cell_a, mx_cell_a_of, MX_PARTNER, MX_STATE)
+#define MX_CELL_B MX_D_CELL(mx_cell_b, mx_cell_b_of, 0, MX_STATE, MX_PARTNER)
+#define MX_CELL_A MX_D_CELL(mx_cell_a, mx_cell_a_of, 1, MX_PARTNER, MX_STATE)
+#define MX_D_STAGE(i) MX_D_CELL(mx_cell_##i, mx_cell_##i##_of, i - 1, MX_STATE, MX_STATE)
+#define MX_CELL_1 MX_D_STAGE(1)
+#define MX_CELL_2 MX_D_STAGE(2)
+#define MX_CELL_3 MX_D_STAGE(3)
+#define MX_CELL_4 MX_D_STAGE(4)
+#define MX_CELL_5 MX_D_STAGE(5)
+#define MX_CELL_6 MX_D_STAGE(6)
+#define MX_CELL_7 MX_D_STAGE(7)
+#define MX_CELL_8 MX_D_STAGE(8)
+#define MX_CELL_9 MX_D_STAGE(9)
+#define MX_CELL_10 MX_D_STAGE(10)
+#define MX_CELL_11 MX_D_STAGE(11)
+#define MX_CELL_12 MX_D_STAGE(12)
+#define MX_CELL_13 MX_D_STAGE(13)
+#define MX_CELL_14 MX_D_STAGE(14)
+#define MX_CELL_15 MX_D_STAGE(15)
+#define MX_CELL_16 MX_D_STAGE(16)
 #define MX_END                                                                                               \
     }                                                                                                        \
     }
@@ -782,8 +803,10 @@ enum { MX_SUM, MX_MAX, MX_MIN };
 MX_REDUCES(MX_D_REDUCE_KIND)
 #if MX_FORM == MX_STAGGERED
 #define MX_D_REDUCED MX_PARTNER
+enum { mx_of_step = 1 }; /* the level of a step that they are taken with */
 #else
 #define MX_D_REDUCED MX_STATE
+enum { mx_of_step = 0 };
 #endif
 #if defined(__OPENCL_C_VERSION__)
 #define MX_D_INFINITY ((double)INFINITY)

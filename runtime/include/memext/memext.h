@@ -471,7 +471,8 @@ struct mx_run_progress {
     int64_t committed_step; /* time step that a resumed run would go on from; -1 = none is committed */
     /* The newest check, with the options check or until. check_step: the state after this step was checked;
      * -1 = none yet. max_change: the greatest change of a cell in that step. rms_change: the root mean square
-     * of the changes. check: the norms that the criteria use, as text: "step 400: max-change 1.3e-05". */
+     * of the changes; both are NaN for a kernel of several stages. check: the norms that the criteria use, as
+     * text: "step 400: max-change 1.3e-05". */
     int64_t check_step;
     double max_change, rms_change;
     char check[104];

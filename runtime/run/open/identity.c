@@ -100,7 +100,7 @@ static int same_series(struct mx_run *r, const char *place) {
             return differs(r, place, "--param",
                            "that has used %lld values of the parameter %s over time, and %.300s has %lld",
                            (long long)then->steps, name, q->path, (long long)q->n);
-        if (XXH3_64bits(q->value, (size_t)then->steps * sizeof *q->value) != then->hash)
+        if (XXH3_64bits(q->value, (size_t)(then->steps * mx_series_each(q)) * sizeof *q->value) != then->hash)
             return differs(r, place, "--param",
                            "that has used other values of the parameter %s than the first %lld of %.300s",
                            name, (long long)then->steps, q->path);

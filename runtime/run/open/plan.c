@@ -188,7 +188,8 @@ static int shorten_sweeps(struct mx_run *r) {
     struct mx_tune_request *q = &r->request;
     const double sweep = longest_of_plan(r), most = longest_sweep(r);
     const bool free = r->o.plan == NULL && r->o.bt == 0 && strcmp(r->tuned.plan.tuner, "blk") == 0;
-    const bool short_enough = !free || !commits(r) || r->resident || sweep <= most || r->tuned.plan.bt <= 1;
+    const bool short_enough = !free || !commits(r) || r->resident || sweep <= most ||
+                              r->tuned.plan.bt <= mx_levels_a_step(&r->rest);
     const struct mx_tune_result former = r->tuned;
     int64_t most_bt = short_enough ? 0 : (int64_t)fmax(1, (double)former.plan.bt * most / sweep);
     int err = mx_run_share_plan_limit(r, &most_bt);
@@ -265,7 +266,7 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
 static uint64_t series_bytes(const struct mx_run *r) {
     uint64_t bytes = mx_profile_bytes(&r->o.problem);
     for (int32_t i = 0; r->system != NULL && i < r->system->n_series; i++)
-        bytes += (uint64_t)r->system->series[i].n * sizeof(double);
+        bytes += (uint64_t)(r->system->series[i].n * mx_series_each(&r->system->series[i])) * sizeof(double);
     return bytes;
 }
 

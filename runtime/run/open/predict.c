@@ -101,8 +101,7 @@ void mx_run_predict_phases(struct mx_run *r) {
     init->predicted_write_bytes = p->predicted_init_bytes + copied + mx_run_edit_write_bytes(r);
     stencil->predicted_read_bytes = p->predicted_read_bytes;
     stencil->predicted_write_bytes = p->predicted_write_bytes;
-    checksum->predicted_read_bytes =
-        u->checksum ? 0 : (mx_form(&r->o.problem) == MX_STAGGERED ? 2 : 1) * buffer;
+    checksum->predicted_read_bytes = u->checksum ? 0 : mx_states(&r->o.problem) * buffer;
     output->predicted_read_bytes = u->output ? u->frame_read_bytes : output_passes(r) * buffer;
     output->predicted_write_bytes = u->output ? u->output_bytes : 0;
 }

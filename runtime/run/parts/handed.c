@@ -51,7 +51,7 @@ static int64_t planes_taken(const struct mx_run *r) {
 
 int64_t mx_parts_read_bytes(const struct mx_run *r, const char *algorithm, const struct mx_layout *layout) {
     if (!reads_buffers(r, algorithm)) return 0;
-    return planes_taken(r) * layout->plane_pitch_bytes * (mx_form(&r->o.problem) == MX_STAGGERED ? 2 : 1);
+    return planes_taken(r) * layout->plane_pitch_bytes * mx_states(&r->o.problem);
 }
 
 bool mx_parts_have_planes(struct mx_run *r) {

@@ -6,6 +6,7 @@
 #include "run/ranks/ranks.h"
 #include "run/state.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -55,6 +56,25 @@ static void take_former(struct mx_run *r) {
         n->met = r->report.met = r->note.met;
 }
 
+/* Of the step before nothing is left after several stages: its change is not known. */
+static int check_stages(struct mx_run *r) {
+    const struct mx_run_norms *n = &r->parts.norms;
+    const long long stages = (long long)mx_levels_a_step(&r->o.problem);
+    for (int32_t i = 0; i < n->n_until; i++)
+        if (n->until[i].kind == MX_UNTIL_MAX_CHANGE || n->until[i].kind == MX_UNTIL_RMS_CHANGE)
+            return mx_fail(&r->why, -EINVAL,
+                           "--until %s: a step of %lld stages keeps nothing of the state before it, so its "
+                           "change is not known: name a reduction of the kernel instead (MX_REDUCES)",
+                           r->report.until[i], stages);
+    if (r->report.check > 0 && n_reduces(r) == 0)
+        return mx_fail(
+            &r->why, -EINVAL,
+            "--check %lld: a step of %lld stages keeps nothing of the state before it, so its change "
+            "is not known: give the kernel a reduction (MX_REDUCES), or leave --check out",
+            (long long)r->report.check, stages);
+    return 0;
+}
+
 static int take(struct mx_run *r) {
     struct mx_problem *p = &r->o.problem;
     int err = take_untils(r);
@@ -65,7 +85,7 @@ static int take(struct mx_run *r) {
     p->due[0] = every;
     r->report.check = every;
     r->report.history = &r->parts.norms.history;
-    return 0;
+    return mx_has_stages(p) ? check_stages(r) : 0;
 }
 
 /* ------------------------------------------------------------------ what they take */
@@ -73,9 +93,9 @@ static int take(struct mx_run *r) {
 static struct mx_norms_options take_norms(const struct mx_problem *p, int32_t threads, int64_t row_bytes) {
     return (struct mx_norms_options){.problem = p,
                                      .every = p->due[0],
-                                     .max_change = true,
-                                     .rms_change = true,
-                                     .spans = mx_form(p) != MX_STAGGERED,
+                                     .max_change = !mx_has_stages(p),
+                                     .rms_change = !mx_has_stages(p),
+                                     .spans = mx_levels_a_step(p) == 1,
                                      .threads = threads,
                                      .row_bytes = row_bytes,
                                      .n_reduce = p->system != NULL ? p->system->n_reduce : 0,
@@ -104,22 +124,23 @@ static int open_norms(struct mx_run *r) {
 }
 
 static bool is_due(const struct mx_run *r, int64_t steps) {
-    return r->parts.norms.norms != NULL &&
-           mx_norms_due(r->parts.norms.norms, mx_levels_of(&r->o.problem, steps) - 1);
+    return r->parts.norms.norms != NULL && mx_norms_is_check(r->parts.norms.norms, steps);
 }
 
 static bool may_end(const struct mx_run *r, int64_t steps) {
     return r->parts.norms.n_until > 0 && is_due(r, steps);
 }
 
-/* Quantities that criteria name, or the change; short, for one line. */
+/* Quantities that criteria name, or the change, or what the kernel has instead; short, for one line. */
 static void say_check(const struct mx_run *r, const struct mx_norms_result *result, char *text,
                       size_t capacity) {
     const struct mx_run_norms *n = &r->parts.norms;
     char at[MX_SIMULATED_TEXT];
     int used = snprintf(text, capacity, "step %lld%s:", (long long)result->step,
                         mx_simulated_text(&r->report.simulated, result->step, at));
-    if (n->n_until == 0)
+    if (n->n_until == 0 && mx_has_stages(&r->o.problem))
+        snprintf(text + used, capacity - (size_t)used, " %s %.3g", reduces(r)[0].name, result->reduce[0]);
+    else if (n->n_until == 0)
         snprintf(text + used, capacity - (size_t)used, " max-change %.3g", result->max_change);
     for (int32_t i = 0; i < n->n_until && used > 0 && (size_t)used < capacity; i++) {
         char name[MX_UNTIL_TEXT];

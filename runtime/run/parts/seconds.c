@@ -17,6 +17,8 @@ static bool take_parameter(const struct mx_run *r, const char *name, struct mx_s
     for (int32_t i = 0; s != NULL && i < s->n_param; i++) {
         if (strcmp(s->param_name[i], name) != 0) continue;
         const struct mx_note_edit *e = mx_note_edit(&r->note, name);
+        if (mx_series_of(s, i) != NULL && mx_series_of(s, i)->each > 1)
+            return false; /* of a stage, not a step */
         *out = (struct mx_simulated){.known = true, .step_s = s->param[i], .each = mx_series_of(s, i)};
         if (e != NULL) out->since = e->since, out->since_s = e->sum;
         return true;
@@ -26,6 +28,13 @@ static bool take_parameter(const struct mx_run *r, const char *name, struct mx_s
 
 static int refuse(struct mx_run *r, const char *text) {
     const struct mx_system *s = r->system;
+    for (int32_t i = 0; s != NULL && i < s->n_param; i++)
+        if (strcmp(s->param_name[i], text) == 0)
+            return mx_fail(
+                &r->why, -EINVAL,
+                "--time-step %s: the parameter has a value for each stage, and a step has one length: "
+                "give a number of seconds or another parameter; `none` leaves seconds out",
+                text);
     const bool some = s != NULL && s->n_param > 0;
     char known[256] = "";
     return mx_fail(

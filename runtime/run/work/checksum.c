@@ -35,7 +35,7 @@ int mx_run_state_array(const struct mx_run *r) {
     return (int)(mx_levels_of(&r->o.problem, r->report.steps_done) & 1);
 }
 
-static int32_t arrays_of(const struct mx_run *r) { return mx_form(&r->o.problem) == MX_STAGGERED ? 2 : 1; }
+static int32_t arrays_of(const struct mx_run *r) { return mx_states(&r->o.problem); }
 
 /* Plane by plane, from the Buffers. */
 static int read_planes(struct mx_run *r, uint64_t *plane) {

@@ -43,7 +43,7 @@ static void note_series(struct mx_run *r) {
         snprintf(to->name, sizeof to->name, "%s", r->system->param_name[q->param]);
         snprintf(to->path, sizeof to->path, "%s", q->path);
         to->steps = steps;
-        to->hash = XXH3_64bits(q->value, (size_t)steps * sizeof *q->value);
+        to->hash = XXH3_64bits(q->value, (size_t)(steps * mx_series_each(q)) * sizeof *q->value);
     }
 }
 
