@@ -18,7 +18,6 @@ import numpy as np
 from . import _core
 from .arrays import Array, ObjectArray, Store
 from .errors import KernelError, MemextError
-from .identity import files_of
 from .job import Job
 from .kernel import Kernel, Reduced, Reduction
 from .looking import run_html
@@ -29,6 +28,7 @@ from .problem import Problem
 from .profiles import Profile
 from .progress import Progress
 from .reducing import reduce_store
+from .replaced import check_fields
 from .report import Plan, Report
 from .sources import FRAMES, Sink
 from .words import absolute, size_of, words_of
@@ -243,15 +243,6 @@ class Run:
             extra.pop(of_the_beginning, None)
         return extra
 
-    def _check_inputs(self) -> None:
-        """What is read must not lie in the store that is about to be replaced."""
-        places = [p for p in (self._place(), self._place() / "memext.store") if not p.is_dir() and p.exists()]
-        for name, value in self._problem.fields.items():
-            for path in files_of(value):
-                if any(path.exists() and os.path.samefile(path, p) for p in places):
-                    raise MemextError(f"{name} lies in the store in {self._place()}, which this run would replace: save it to a file before, or name another "
-                                      "device", errno.EINVAL)
-
     def _run_to(self, target: int, watch: Callable[[float, str], None]) -> None:
         """Computes up to step `target`, from the store where there is one."""
         if self._over:
@@ -267,7 +258,7 @@ class Run:
         sink = Sink() if self.backend in ANONYMOUS else None
         extra = self._resuming() if resumed else {**self._problem.extra, **({"device": self._place(), "keep": True} if sink is None else {})}
         if sink is None and not resumed:
-            self._check_inputs()
+            check_fields(self._problem.fields, source, self._place())
         first, ours = self.step, self._mark[1] if resumed and self._mark else None
         if source is not None:
             source.limit(size_of(extra["dram"]) if extra.get("dram") else _core.dram_bytes())
