@@ -96,7 +96,7 @@ int mx_job_write(const struct mx_asked *asked, const struct mx_options *o, mx_wh
     int err = text == NULL ? mx_fail(why, -ENOMEM, "no memory for the job") : 0;
     if (err == 0 && !standard) err = check_inputs(o, why);
     if (err == 0 && !standard) err = mx_output_open(o->write_job, "the job", flags, why, &output);
-    if (err == 0) err = mx_output_report(standard ? NULL : &output, text, why);
+    if (err == 0) err = mx_output_text(standard ? NULL : &output, "the job", text, why);
     free(text);
     return err;
 }

@@ -156,7 +156,7 @@ int mx_write_json(json_t *object, const char *path, mx_why *why) {
     json_decref(object);
     int err = text == NULL ? mx_fail(why, -ENOMEM, "no memory for the report") : 0;
     if (err == 0 && !standard) err = mx_output_open(path, "the report", MX_OUTPUT_REPLACE, why, &output);
-    if (err == 0) err = mx_output_report(standard ? NULL : &output, text, why);
+    if (err == 0) err = mx_output_text(standard ? NULL : &output, "the report", text, why);
     free(text);
     return err;
 }

@@ -262,8 +262,7 @@ FILE *mx_output_stream(const struct mx_output *o) {
     return stream;
 }
 
-int mx_output_report(struct mx_output *o, const char *text, mx_why *why) {
-    static const char what[] = "the report";
+int mx_output_text(struct mx_output *o, const char *what, const char *text, mx_why *why) {
     FILE *stream = o != NULL ? mx_output_stream(o) : stdout;
     bool whole = stream != NULL && fprintf(stream, "%s\n", text) >= 0 && fflush(stream) == 0;
     int err = whole ? 0 : errno;
