@@ -40,7 +40,32 @@ def test_an_option_that_is_given_twice_for_a_field(memext, place, words, naming)
     assert list(place.iterdir()) == []
 
 
-@pytest.mark.parametrize("end", ["h5", "NC", "tif"])
+def test_an_option_that_has_two_values(memext, place):
+    """Nobody knows which one is meant; the same value twice is no question, and beside a job's file the command line wins."""
+    once = {"-d": ["a", "b"], "-t": [3, 4], "--dram": ["64MiB", "65MiB"], "--backend": ["aio", "mmap"], "--json": ["a.json", "b.json"], "--plan": ["stream bt=1", "stream bt=2"],
+            "--threads": [1, 2]}
+    for option, (one, other) in once.items():
+        words = [word for word in SMALL if option != "-t" or word not in ("-t", SMALL[SMALL.index("-t") + 1])]
+        for command in ("run", "tune"):
+            memext.refused(command, *words, option, one, option, other, naming=["given twice", str(one), str(other)], cwd=place)
+    memext.refused("run", *SMALL, "-n", 9, 9, 9, naming=["--size is given twice", "as 9 9 9"], cwd=place)
+    memext.refused("wavefront", "-n", 9, 9, "-k", 1, "-k", 2, naming=["given twice"], cwd=place)
+    memext.refused("export", "a", "-o", "a.npy", "-o", "b.npy", naming=["twice"], cwd=place)
+    assert list(place.iterdir()) == []
+    assert memext("run", *SMALL, *SMALL, "-q", "-q", "--backend", "dram", "--backend", "dram").returncode == 0
+    assert memext("run", *SMALL, "--backend", "dram", "--threads", 1, "--write-job", "job.json", cwd=place).returncode == 0
+    assert memext("run", "job.json", "--threads", 2, "-q", cwd=place).returncode == 0
+
+
+def test_a_plan_with_more_threads_than_cores_is_told(memext, place):
+    """As --threads is; once."""
+    for words in (["-d", place], ["--backend", "dram"]):
+        for more in ([], ["--threads", 400]):
+            done = memext("run", *SMALL, *words, *more, "--plan", "stream by=4 bt=1 threads=400" if "-d" in words else "resident by=4 bz=4 bt=1 threads=400", "--dry-run")
+            assert done.returncode == 0 and len(done.stderr.splitlines()) == 1 and "400: this process may use" in done.stderr, done
+
+
+@pytest.mark.parametrize("end", ["h5", "NC", "tif", "raw", "bin", "dat", "txt", "mat", "png", "zip", "vtu", "h5.gz", "npy.zst"])
 def test_a_result_of_another_format(memext, place, end):
     """The command writes .npy: a file whose name says something else would not be what it says."""
     (place / "probes").write_text("u 1 1 1\n")
