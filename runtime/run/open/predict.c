@@ -83,8 +83,8 @@ static int64_t copied_bytes(const struct mx_run *r) {
 
 /* A program gives the grid once, and every further Buffer that is to begin with it is a copy of the first. */
 static int64_t initial_copy_bytes(const struct mx_run *r) {
-    const bool fresh = !mx_run_has_store(r) || r->note.pending;
-    if (!fresh || r->fuse.source || r->source.region == NULL || !r->tuned.shape.init_both) return 0;
+    const bool fresh = r->note.pending || (!mx_run_has_store(r) && !r->recut.asked);
+    if (!fresh || !r->o.source || r->fuse.source || !r->tuned.shape.init_both) return 0;
     return (r->n_buffers - 1) * (r->tuned.shape.pairs ? 2 : 1) * r->report.layout.buffer_bytes;
 }
 

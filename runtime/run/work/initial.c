@@ -92,7 +92,7 @@ static int write_counted(struct mx_run *r, int32_t number, int part, struct mx_s
                          struct mx_nonfinite *found) {
     struct mx_counted_fill counted = {r, part, mx_fill_sided, sided, found};
     mx_buffer *buffer = mx_run_buffer(r, number, part);
-    if (number > 0 && r->source.region != NULL) return copy_buffer(r, mx_run_buffer(r, 0, part), buffer);
+    if (number > 0 && r->o.source) return copy_buffer(r, mx_run_buffer(r, 0, part), buffer);
     return number == 0 ? mx_run_pass_grid(r, "initial", buffer, true, mx_fill_counted, &counted)
                        : mx_run_pass_grid(r, "initial", buffer, true, mx_fill_sided, sided);
 }
