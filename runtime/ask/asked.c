@@ -4,6 +4,7 @@
 #include <memext/backend.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,26 +23,26 @@ int mx_asked_add(struct mx_asked *a, const struct mx_option *row, const char *va
     return 0;
 }
 
-/* Which of two values was meant, nobody knows. The same one twice is no question. */
-static int check_once(const struct mx_asked *a, int32_t i, mx_why *why) {
-    const struct mx_asked_option *now = &a->option[i];
-    for (int32_t j = 0; j < i && !now->row->repeats; j++) {
-        const char *before = a->option[j].value;
-        if (a->option[j].row != now->row || (before == NULL) != (now->value == NULL)) continue;
-        if (before != NULL && strcmp(before, now->value) != 0)
-            return mx_fail(why, -EINVAL,
-                           "--%s is given twice, as %.200s and as %.200s: leave one of them out",
-                           now->row->name, before, now->value);
+void mx_asked_say_twice(const struct mx_asked *a, mx_remark *say, void *context) {
+    char sentence[600];
+    for (int32_t i = 0; i < a->n; i++) {
+        const struct mx_asked_option *before = &a->option[i], *now = NULL;
+        for (int32_t j = i + 1; j < a->n && now == NULL && !before->row->repeats; j++)
+            if (a->option[j].row == before->row) now = &a->option[j];
+        if (now == NULL || before->value == NULL || now->value == NULL ||
+            strcmp(before->value, now->value) == 0)
+            continue;
+        snprintf(sentence, sizeof sentence,
+                 "--%s is given twice, as %.200s and as %.200s: the last one holds", now->row->name,
+                 before->value, now->value);
+        say(context, sentence);
     }
-    return 0;
 }
 
 int mx_asked_take(const struct mx_asked *a, struct mx_options *o, mx_why *why) {
     int err = 0;
-    for (int32_t i = 0; i < a->n && err == 0; i++) {
+    for (int32_t i = 0; i < a->n && err == 0; i++)
         err = mx_option_take(a->option[i].row, a->option[i].value, o, why);
-        if (err == 0) err = check_once(a, i, why);
-    }
     if (err == 0 && a->extra != NULL)
         err = mx_fail(why, -EINVAL, "'%s' is no option; --help all lists the options", a->extra);
     return err;

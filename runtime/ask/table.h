@@ -65,7 +65,7 @@ struct mx_option {
     unsigned commands; /* of enum mx_command */
     unsigned first;    /* those whose first page of help has it */
     int words;         /* of its value on a command line; 0 = it has none */
-    bool repeats;      /* may be given several times, with other values */
+    bool repeats;      /* may be given several times */
     bool optional;     /* its value may be left out */
     mx_take *take;
     size_t offset;               /* of its field in struct mx_options */

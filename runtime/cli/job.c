@@ -50,7 +50,9 @@ int mx_job_options(int argc, char **argv, mx_why *why, struct mx_asked *asked, s
         if (err == 0) err = mx_asked_take(asked, out, why);
         out->job = asked->plain[0];
     }
-    return err == 0 ? mx_options_complete(MX_CMD_RUN, out, why) : err;
+    if (err == 0) err = mx_options_complete(MX_CMD_RUN, out, why);
+    if (err == 0) mx_options_say_twice(asked, out);
+    return err;
 }
 
 /* Is the file that is to be written one that the run would read? */

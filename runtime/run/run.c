@@ -61,16 +61,6 @@ static int take_word(char *word, struct mx_options *o, mx_why *why) {
     return mx_option_take(row, equals != NULL ? equals + 1 : NULL, o, why);
 }
 
-/* As on a command line. names: of words that were taken, of which this one is the last. */
-static int check_once(const char *const *words, char **names, size_t i, mx_why *why) {
-    const struct mx_option *row = mx_option_find(MX_CMD_LIBRARY, names[i]);
-    for (size_t j = 0; j < i && !row->repeats; j++)
-        if (strcmp(names[j], names[i]) == 0 && strcmp(words[j], words[i]) != 0)
-            return mx_fail(why, -EINVAL, "option '%s' is given twice, as %.200s and as %.200s: leave one out",
-                           names[i], words[j], words[i]);
-    return 0;
-}
-
 static int take_words(const char *const *words, struct mx_options *o, mx_why *why, char ***out) {
     size_t n = 0;
     while (words != NULL && words[n] != NULL) n++;
@@ -80,7 +70,6 @@ static int take_words(const char *const *words, struct mx_options *o, mx_why *wh
         copy[i] = strdup(words[i]);
         err =
             copy[i] != NULL ? take_word(copy[i], o, why) : mx_fail(why, -ENOMEM, "no memory for the options");
-        if (err == 0) err = check_once(words, copy, i, why);
     }
     if (err < 0) return free_words(copy), err;
     return *out = copy, 0;
