@@ -44,11 +44,18 @@ class Function(Values):
     def __init__(self, function: Callable, frame: int = 0):
         self.function, self.frame = function, frame
         self._identity: str | None = None
+        self._tried: dict[int, Any] = {}  # planes that are the first to be asked for
 
     def plane(self, z: int, shape: tuple[int, int, int]) -> Any:
+        if z in self._tried:
+            return self._tried.pop(z)
         h = self.frame
         y, x = np.arange(-h, shape[1] - h)[:, None], np.arange(-h, shape[2] - h)[None, :]
         return self.function(x, y, z - h)
+
+    def try_out(self, shape: tuple[int, int, int]) -> None:
+        """Of the frame and the interior. In the order of a run, for functions that give something else each time."""
+        self._tried = {z: self.plane(z, shape) for z in range(self.frame + 1)}
 
     def identity(self) -> str:
         if self._identity is None:  # as it is at first: what it holds may change when it is called

@@ -15,7 +15,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from .arrays import Array
+from .arrays import Array, Unchanged, noted
 from .formats import as_array
 from .values import Values
 
@@ -38,6 +38,10 @@ class Texts:
         for kinds, text in self._kinds:
             if isinstance(value, kinds):
                 return text(self, value, within)
+        if isinstance(value, Unchanged):  # of a store, or of an array in one
+            noted(value.path)
+        if isinstance(value, np.memmap) and value.filename is not None:
+            noted(value.filename)
         if isinstance(value, np.ndarray) and not value.dtype.hasobject:
             return f"array {value.shape} {value.dtype.str} {_hash_of(value)}"
         return self._object(value, within)
@@ -157,6 +161,7 @@ def _hash_of(array: np.ndarray) -> str:
 
 def _file_text(path: pathlib.Path) -> str:
     """A file by its bytes and a sample of its content, and where that is not all of it by name and time; a directory by all that is in it."""
+    noted(path)
     if path.is_dir():
         digest = hashlib.blake2b(digest_size=8)
         for folder, folders, names in os.walk(path):

@@ -91,6 +91,9 @@ class Problem:
             if hasattr(value, "frame") and isinstance(value, Values):
                 value.frame = self.radius
         self.fields = fields
+        if self.frame != "included" and not any(isinstance(value, Array) for value in fields.values()):
+            raise MemextError(f"frame={self.frame!r} is put around arrays, and no field is an array: numbers, patterns and functions have a frame already. "
+                              "Give the interior cells as an array, or leave frame out", errno.EINVAL)
         self.shape = self._interior(fields)
         if self.code is not None:
             self.code.check(self.shape)

@@ -19,7 +19,6 @@ from . import _core
 from .arrays import Array, ObjectArray, Store
 from .edits import Edits, ReplacedArray, StateArray
 from .errors import KernelError, MemextError
-from .identity import files_of
 from .images import Images
 from .job import Job
 from .kernel import Kernel, Reduced, Reduction
@@ -31,6 +30,7 @@ from .problem import Problem
 from .profiles import Profile
 from .progress import Progress, step_of
 from .reducing import reduce_store, taken_by_sweep, warn_of_noise
+from .replaced import check_fields
 from .report import Plan, Report
 from .sources import FRAMES, Sink
 from .words import absolute, size_of, words_of
@@ -272,15 +272,6 @@ class Run:
             extra.pop(of_the_beginning, None)
         return extra
 
-    def _check_inputs(self) -> None:
-        """What is read must not lie in the store that is about to be replaced."""
-        places = [p for p in (self._place(), self._place() / "memext.store") if not p.is_dir() and p.exists()]
-        for name, value in self._problem.fields.items():
-            for path in files_of(value):
-                if any(path.exists() and os.path.samefile(path, p) for p in places):
-                    raise MemextError(f"{name} lies in the store in {self._place()}, which this run would replace: save it to a file before, or name another "
-                                      "device", errno.EINVAL)
-
     def _run_to(self, target: int, watch: Callable[[float, str], None], check: int | None = None) -> None:
         """Computes up to step `target`, from the store where there is one; check: declared reductions are taken every so many steps."""
         if self._over:
@@ -300,7 +291,7 @@ class Run:
         if self.reductions and check is not None:
             extra = {"check": check, **extra}
         if sink is None and not resumed:
-            self._check_inputs()
+            check_fields(self._problem.fields, source, self._place())
         first, ours = self.step, self._mark[1] if resumed and self._mark else None
         if source is not None:
             source.limit(size_of(extra["dram"]) if extra.get("dram") else _core.dram_bytes())

@@ -17,6 +17,9 @@ class Values:
     def identity(self) -> str:
         raise NotImplementedError
 
+    def try_out(self, shape: tuple[int, int, int]) -> None:
+        """Reads what the first planes need, for what can fail to fail at once."""
+
 
 class Constant(Values):
     def __init__(self, value: float):

@@ -4,6 +4,7 @@
 #include <memext/backend.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,22 @@ int mx_asked_add(struct mx_asked *a, const struct mx_option *row, const char *va
     }
     a->option[a->n++] = (struct mx_asked_option){row, value, own};
     return 0;
+}
+
+void mx_asked_say_twice(const struct mx_asked *a, mx_remark *say, void *context) {
+    char sentence[600];
+    for (int32_t i = 0; i < a->n; i++) {
+        const struct mx_asked_option *before = &a->option[i], *now = NULL;
+        for (int32_t j = i + 1; j < a->n && now == NULL && !before->row->repeats; j++)
+            if (a->option[j].row == before->row) now = &a->option[j];
+        if (now == NULL || before->value == NULL || now->value == NULL ||
+            strcmp(before->value, now->value) == 0)
+            continue;
+        snprintf(sentence, sizeof sentence,
+                 "--%s is given twice, as %.200s and as %.200s: the last one holds", now->row->name,
+                 before->value, now->value);
+        say(context, sentence);
+    }
 }
 
 int mx_asked_take(const struct mx_asked *a, struct mx_options *o, mx_why *why) {

@@ -3,6 +3,7 @@
 #ifndef MX_ASK_ASKED_H
 #define MX_ASK_ASKED_H
 
+#include "ask/effect.h"
 #include "ask/table.h"
 
 #include <jansson.h>
@@ -27,6 +28,8 @@ int mx_asked_add(struct mx_asked *asked, const struct mx_option *row, const char
 /* Reads all values; options point to the texts. As mx_option_take. A word too many is refused last, for an
  * option before it may be what is wrong. */
 int mx_asked_take(const struct mx_asked *asked, struct mx_options *options, mx_why *why);
+/* Options that are not made to be repeated, with two values: the last one holds, and this is said of each. */
+void mx_asked_say_twice(const struct mx_asked *asked, mx_remark *say, void *context);
 /* Moves the options of `job` before those of a command line, without those that the line gives itself. */
 int mx_asked_before(struct mx_asked *line, struct mx_asked *job, mx_why *why);
 void mx_asked_free(struct mx_asked *asked);

@@ -61,10 +61,14 @@ void mx_say_useless(const struct mx_options *o, const struct mx_backend *backend
         if (!backend_options[i].useful(backend))
             mx_say_no_effect(o, backend_options[i].option, say, context, "on backend %s: %s", backend->name,
                              backend_options[i].why);
-    if (o->threads <= cores) return;
+    mx_say_many_threads("--threads ", o->threads, cores, say, context);
+}
+
+void mx_say_many_threads(const char *given, int64_t threads, int32_t cores, mx_remark *say, void *context) {
+    char sentence[200];
+    if (threads <= cores) return;
     snprintf(sentence, sizeof sentence,
-             "--threads %lld: this process may use %d cores, and more threads wait for one another; leave it "
-             "out",
-             (long long)o->threads, cores);
+             "%s%lld: this process may use %d cores, and more threads wait for one another; leave it out",
+             given, (long long)threads, cores);
     say(context, sentence);
 }

@@ -16,5 +16,7 @@ void mx_say_no_effect(const struct mx_options *options, const char *name, mx_rem
 /* What the backend ignores; more threads than cores. */
 void mx_say_useless(const struct mx_options *options, const struct mx_backend *backend, int32_t cores,
                     mx_remark *say, void *context);
+/* given: what stands before the number, in the words of the user. */
+void mx_say_many_threads(const char *given, int64_t threads, int32_t cores, mx_remark *say, void *context);
 
 #endif

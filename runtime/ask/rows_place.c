@@ -38,7 +38,9 @@ const struct mx_option mx_rows_place[] = {
      .summary = "Overwrites what is in the place.",
      .more =
          "That is another run's store, a foreign file, or a device with a known signature. A request that is "
-         "refused leaves all of it as it was.",
+         "refused leaves all of it as it was. Cells of the initial grid are looked at while they are read, "
+         "when "
+         "the former content is gone already: an initial grid with NaN does not leave it.",
      .excludes = "resume", .because = "--force starts anew and --resume goes on"},
     {"keep", 0, MX_GROUP_PLACE, BOTH | LOOP, MX_CMD_RUN | LOOP, .take = mx_ask_flag, FIELD(keep),
      .summary = "Leaves the store in the directory after the run.",

@@ -286,15 +286,15 @@ int mx_ask_snapshot(const struct mx_option *row, const char *value, struct mx_op
     if (colon == NULL || parse_count(number, &o->snapshot_every) < 0 || o->snapshot_every < 1 ||
         o->snapshot_every > most)
         return mx_fail(why, -EINVAL,
-                       "--%s '%.200s' does not begin with a number of steps, 1 or more, and a colon: %s",
-                       row->name, value, row->argument);
+                       "--%s '%.200s' does not begin with a number of steps, from 1 to %lld, and a colon: %s",
+                       row->name, value, (long long)most, row->argument);
     o->snapshot_stride = 1;
     if (last != colon && (parse_count(last + 1, &o->snapshot_stride) < 0 || o->snapshot_stride < 1 ||
                           o->snapshot_stride > most))
         return mx_fail(why, -EINVAL,
-                       "--%s '%.200s': STRIDE behind the last colon is not a number, 1 or more; if the "
+                       "--%s '%.200s': STRIDE behind the last colon is not a number from 1 to %lld; if the "
                        "directory has a colon in its name, give EVERY:DIR:1",
-                       row->name, value);
+                       row->name, value, (long long)most);
     o->snapshot_directory = colon + 1;
     o->snapshot_length = last != colon ? (size_t)(last - colon - 1) : strlen(colon + 1);
     if (o->snapshot_length > 0) return 0;

@@ -59,12 +59,13 @@ static int build(const struct mx_system *s) {
 }
 
 static int work(const char *verb, const struct mx_kernel_options *o, const struct mx_kernel_grid *grid,
-                mx_why *why) {
+                bool *tried, mx_why *why) {
     struct mx_system *s = NULL;
     const bool checking = strcmp(verb, "check") == 0;
     int err = mx_kernel_open(o, why, &s);
     if (o->messages[0] != 0) fputs(o->messages, stderr);
     if (err < 0) return err;
+    *tried = checking;
     if (checking && (err = mx_kernel_check(s, grid, why)) == 0)
         printf("%s: nothing wrong found%s%s\n", s->name,
                mx_kernel_facts(s).functions[0] != 0 ? "; its bits depend on the machine, for it calls " : "",
@@ -80,6 +81,7 @@ static int take_words(int argc, char **argv, const char **verb, struct mx_option
     struct mx_asked asked = {.n = 0};
     int err = mx_options_read(MX_CMD_KERNEL, argc, argv, 2, why, &asked);
     if (err == 0) err = mx_asked_take(&asked, o, why);
+    if (err == 0) mx_options_say_twice(&asked, o);
     const int32_t n = asked.n_plain;
     *verb = n > 0 ? asked.plain[0] : NULL;
     if (n > 1) o->kernel = asked.plain[1];
@@ -89,6 +91,19 @@ static int take_words(int argc, char **argv, const char **verb, struct mx_option
                       "it takes two words, what to do (build, check or show) and the kernel's file (memext "
                       "kernel --help)");
     return err;
+}
+
+/* What a check finds may hold for coordinates that no run of the user has. */
+static void say_error(const struct mx_options *o, bool tried, int err, const mx_why *why) {
+    const struct mx_problem *p = &o->problem;
+    fprintf(stderr, "memext kernel: %s", why->text[0] != 0 ? why->text : strerror(-err));
+    if (tried && !mx_option_given(o, "size"))
+        fprintf(stderr,
+                ". X from 0 to %lld, Y to %lld and Z to %lld were tried: if a table or a condition depends "
+                "on them, "
+                "give the extents of your run, -n NX NY NZ",
+                (long long)p->nx - 1, (long long)p->ny - 1, (long long)p->nz - 1);
+    fputc('\n', stderr);
 }
 
 int mx_cmd_kernel(int argc, char **argv) {
@@ -107,7 +122,7 @@ int mx_cmd_kernel(int argc, char **argv) {
                                         .messages = messages,
                                         .messages_bytes = sizeof messages};
     struct mx_near near = mx_near_to(verb != NULL ? verb : "", verb != NULL ? strlen(verb) : 0);
-    bool known = false;
+    bool known = false, tried = false;
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0] && err == 0; i++) {
         known |= strcmp(verb, verbs[i]) == 0;
         mx_near_offer(&near, verbs[i]);
@@ -115,7 +130,7 @@ int mx_cmd_kernel(int argc, char **argv) {
     if (err == 0 && !known)
         err = mx_fail(&why, -EINVAL, "'%s' is not build, check or show (memext kernel --help)%s", verb,
                       mx_near_say(&near, "").text);
-    if (err == 0) err = work(verb, &o, &grid, &why);
-    if (err < 0) fprintf(stderr, "memext kernel: %s\n", why.text[0] != 0 ? why.text : strerror(-err));
+    if (err == 0) err = work(verb, &o, &grid, &tried, &why);
+    if (err < 0) say_error(&taken, tried, err, &why);
     return mx_exit_status(err, false);
 }

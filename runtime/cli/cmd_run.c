@@ -36,7 +36,9 @@ static void say(void *context, const char *sentence) {
 }
 
 static void say_plan(struct command *c) {
+    if (c->o->explain) mx_streams_begin_asked();
     mx_run_print_plan(c->run, on_standard_output(c) ? stderr : stdout);
+    if (c->o->explain) mx_streams_end_asked();
     c->told = true;
     mx_streams_flush();
 }
@@ -46,7 +48,7 @@ static int write_report(struct command *c, mx_why *why) {
     char *text = NULL;
     if (!standard && c->json.fd < 0) return 0; /* none was asked for, or it was the report that was refused */
     int err = mx_run_json(c->run, why, &text);
-    if (err == 0) err = mx_output_report(standard ? NULL : &c->json, text, why);
+    if (err == 0) err = mx_output_text(standard ? NULL : &c->json, "the report", text, why);
     free(text);
     mx_output_drop(&c->json);
     return err;

@@ -50,7 +50,9 @@ int mx_job_options(int argc, char **argv, mx_why *why, struct mx_asked *asked, s
         if (err == 0) err = mx_asked_take(asked, out, why);
         out->job = asked->plain[0];
     }
-    return err == 0 ? mx_options_complete(MX_CMD_RUN, out, why) : err;
+    if (err == 0) err = mx_options_complete(MX_CMD_RUN, out, why);
+    if (err == 0) mx_options_say_twice(asked, out);
+    return err;
 }
 
 /* Is the file that is to be written one that the run would read? */
@@ -96,7 +98,7 @@ int mx_job_write(const struct mx_asked *asked, const struct mx_options *o, mx_wh
     int err = text == NULL ? mx_fail(why, -ENOMEM, "no memory for the job") : 0;
     if (err == 0 && !standard) err = check_inputs(o, why);
     if (err == 0 && !standard) err = mx_output_open(o->write_job, "the job", flags, why, &output);
-    if (err == 0) err = mx_output_report(standard ? NULL : &output, text, why);
+    if (err == 0) err = mx_output_text(standard ? NULL : &output, "the job", text, why);
     free(text);
     return err;
 }

@@ -137,6 +137,15 @@ int mx_options_read(enum mx_command command, int argc, char **argv, int plain, m
     return 0;
 }
 
+static void say(void *none, const char *sentence) {
+    (void)none;
+    fprintf(stderr, "memext: %s\n", sentence);
+}
+
+void mx_options_say_twice(const struct mx_asked *asked, const struct mx_options *o) {
+    if (!o->quiet) mx_asked_say_twice(asked, say, NULL);
+}
+
 int mx_options_parse(enum mx_command command, int argc, char **argv, mx_why *why, struct mx_options *out) {
     struct mx_asked asked = {.n = 0};
     memset(out, 0, sizeof *out);
@@ -145,6 +154,7 @@ int mx_options_parse(enum mx_command command, int argc, char **argv, mx_why *why
     if (err == 0) err = mx_asked_take(&asked, out, why);
     if (asked.n_plain > 0) out->place = asked.plain[0];
     if (err == 0) err = mx_options_complete(command, out, why);
+    if (err == 0) mx_options_say_twice(&asked, out);
     mx_asked_free(&asked); /* texts are those of argv */
     return err;
 }
@@ -156,7 +166,7 @@ int mx_write_json(json_t *object, const char *path, mx_why *why) {
     json_decref(object);
     int err = text == NULL ? mx_fail(why, -ENOMEM, "no memory for the report") : 0;
     if (err == 0 && !standard) err = mx_output_open(path, "the report", MX_OUTPUT_REPLACE, why, &output);
-    if (err == 0) err = mx_output_report(standard ? NULL : &output, text, why);
+    if (err == 0) err = mx_output_text(standard ? NULL : &output, "the report", text, why);
     free(text);
     return err;
 }

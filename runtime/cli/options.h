@@ -15,6 +15,8 @@ int mx_options_read(enum mx_command command, int argc, char **argv, int plain, m
                     struct mx_asked *out);
 /* Fills options from argv. 0, 1 = help was asked for (mx_options_help), -EINVAL. */
 int mx_options_parse(enum mx_command command, int argc, char **argv, mx_why *why, struct mx_options *out);
+/* Says of options that were given twice, unless --quiet, which value holds. */
+void mx_options_say_twice(const struct mx_asked *asked, const struct mx_options *options);
 /* Prints help: NULL = the most important options; "all", or the name of a group. Exit status. */
 int mx_options_help(enum mx_command command, const char *topic);
 

@@ -12,9 +12,9 @@
 
 /* Descriptors are given from 0 on, so each takes the place of the one that is missing. */
 void mx_streams_open(void) {
-    static const int mode[] = {O_RDONLY, O_RDONLY /* so that writing fails */, O_WRONLY};
+    static const int mode = O_RDONLY; /* so that writing fails */
     for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", mode[fd]) < 0) _exit(MX_EXIT_REFUSED);
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", mode) < 0) _exit(MX_EXIT_REFUSED);
     signal(SIGPIPE, SIG_IGN);
     /* What is printed is written by a flush that can say why it failed; stdio does not keep that of a write
      * in between. */
@@ -23,17 +23,23 @@ void mx_streams_open(void) {
 }
 
 static int flush_error; /* of the first that failed; stdout keeps only that one did */
+static bool asked_lost;
 
 void mx_streams_flush(void) {
     if (fflush(stdout) == EOF && flush_error == 0) flush_error = errno;
 }
 
+void mx_streams_begin_asked(void) { clearerr(stderr); }
+
+void mx_streams_end_asked(void) { asked_lost |= ferror(stderr) != 0; }
+
 int mx_streams_end(const char *program, int status) {
     mx_streams_flush();
     const bool lost = ferror(stdout) != 0;
     if (fclose(stdout) == EOF && flush_error == 0) flush_error = errno;
-    if (!lost && flush_error == 0) return status;
-    if (status != MX_EXIT_IO && flush_error != EPIPE) /* nothing was said of it; a reader that left knows */
+    if (!lost && !asked_lost && flush_error == 0) return status;
+    if ((lost || flush_error != 0) && status != MX_EXIT_IO &&
+        flush_error != EPIPE) /* nothing was said of it; a reader that left knows */
         fprintf(stderr, "%s: the standard output cannot be written: %s\n", program,
                 flush_error != 0 ? strerror(flush_error) : "a part of it is lost");
     /* Other statuses say what is worse. One that was refused for the sake of its output has no other. */

@@ -262,8 +262,7 @@ FILE *mx_output_stream(const struct mx_output *o) {
     return stream;
 }
 
-int mx_output_report(struct mx_output *o, const char *text, mx_why *why) {
-    static const char what[] = "the report";
+int mx_output_text(struct mx_output *o, const char *what, const char *text, mx_why *why) {
     FILE *stream = o != NULL ? mx_output_stream(o) : stdout;
     bool whole = stream != NULL && fprintf(stream, "%s\n", text) >= 0 && fflush(stream) == 0;
     int err = whole ? 0 : errno;
@@ -354,14 +353,17 @@ static int refuse_odd_word(const struct named *n, mx_why *why) {
 
 /* Other programs go by the end of a name. */
 static int refuse_other_format(const struct named *n, mx_why *why) {
-    static const char *const ends[] = {".h5",  ".hdf5", ".nc",   ".nc4", ".nrrd", ".nhdr", ".mhd", ".mha",
-                                       ".tif", ".tiff", ".zarr", ".vti", ".vtk",  ".xdmf", ".npz"};
+    static const char *const ends[] = {
+        ".h5",   ".hdf5", ".hdf", ".nc",  ".nc4",  ".cdf", ".nrrd", ".nhdr", ".mhd",  ".mha", ".tif", ".tiff",
+        ".zarr", ".vti",  ".vtu", ".vtr", ".vts",  ".vtp", ".vtk",  ".pvd",  ".xdmf", ".npz", ".mat", ".raw",
+        ".bin",  ".dat",  ".txt", ".csv", ".json", ".sgy", ".segy", ".fits", ".pkl",  ".png", ".jpg", ".jpeg",
+        ".gif",  ".bmp",  ".pdf", ".svg", ".zip",  ".tar", ".gz",   ".bz2",  ".xz",   ".zst", ".lz4", ".7z"};
     const char *dot = strrchr(name_of(n->word->path), '.');
     for (size_t i = 0; n->word->use == MX_FILE_NPY && dot != NULL && i < sizeof ends / sizeof ends[0]; i++)
         if (strcasecmp(dot, ends[i]) == 0)
             return mx_fail(why, -EINVAL,
                            "%s %.300s is written as a .npy file: give its name that end; the Python package "
-                           "saves results in other formats",
+                           "saves results in other formats (memext.save: raw cells, HDF5, Zarr)",
                            n->word->option, n->word->path);
     return 0;
 }

@@ -66,10 +66,10 @@ int mx_output_reserve(struct mx_output *output, uint64_t bytes, const char *what
 int mx_output_publish(struct mx_output *output, const char *what, mx_why *why);
 /* Closes it; nothing remains of it. Allowed for one that is not open. */
 void mx_output_drop(struct mx_output *output);
-/* Writes a report and a newline to an open output, and publishes it; NULL = to the standard output. The
- * output is closed in every case. 0 or -EIO: it was begun, so whatever keeps it from being written is no
- * request that could be put right. */
-int mx_output_report(struct mx_output *output, const char *text, mx_why *why);
+/* Writes a text, which what names in sentences, and a newline to an open output, and publishes it; NULL = to
+ * the standard output. The output is closed in every case. 0 or -EIO: it was begun, so whatever keeps it from
+ * being written is no request that could be put right. */
+int mx_output_text(struct mx_output *output, const char *what, const char *text, mx_why *why);
 /* A stream of its own on the output's descriptor, which stays open when the stream is closed; NULL with
  * errno. */
 FILE *mx_output_stream(const struct mx_output *output);

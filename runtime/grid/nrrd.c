@@ -56,9 +56,11 @@ static int take_sizes(struct reader *r, const char *value) {
 static int take_encoding(struct reader *r, const char *value) {
     r->encoded = strcasecmp(value, "raw") == 0;
     if (r->encoded) return 0;
-    return mx_fail(r->why, -EINVAL,
-                   "%.300s is encoded as %.40s; only raw cells can be read: unu save -e raw, or Python",
-                   r->path, value);
+    return mx_fail(
+        r->why, -EINVAL,
+        "%.300s is encoded as %.40s; only raw cells can be read: convert it with unu save -e raw, or with "
+        "pynrrd",
+        r->path, value);
 }
 
 static int take_endian(struct reader *r, const char *value) {

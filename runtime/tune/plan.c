@@ -79,7 +79,7 @@ static int set_number(struct mx_plan *plan, const struct field *f, const char *w
     errno = saved;
     if (end == value || *end != 0 || err != 0 || number < 1 || number > limit)
         return mx_fail(why, -EINVAL, "plan: '%s': %s takes a whole number from 1 to %lld", word, f->key,
-                       limit);
+                       f->most > 0 ? (long long)f->most : limit);
     if (f->kind == NUMBER64) *(int64_t *)((char *)plan + f->offset) = number;
     if (f->kind == NUMBER32) *(int32_t *)((char *)plan + f->offset) = (int32_t)number;
     return 0;

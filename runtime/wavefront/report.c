@@ -193,7 +193,7 @@ int mx_wf_run_report(mx_wf_run *r, int err, FILE *to, mx_why *why) {
     json_t *object = json_run(r);
     char *text = json_dumps(object, JSON_INDENT(2));
     json_decref(object);
-    const int e = text != NULL ? mx_output_report(standard ? NULL : &r->json, text, why)
+    const int e = text != NULL ? mx_output_text(standard ? NULL : &r->json, "the report", text, why)
                                : mx_fail(why, -ENOMEM, "no memory for the report");
     free(text);
     mx_output_drop(&r->json);

@@ -31,6 +31,12 @@ needs_root = pytest.mark.skipif(not IS_ROOT, reason="needs root")
 LONG = bool(os.environ.get("MEMEXT_TEST_LONG"))
 
 
+def drawn(first, count):
+    """Seeds of a test with random cases: `count` of them, from `first` on. MEMEXT_TEST_SEED and MEMEXT_TEST_CASES draw others, and as many as they say."""
+    first = int(os.environ.get("MEMEXT_TEST_SEED", first))
+    return range(first, first + int(os.environ.get("MEMEXT_TEST_CASES", count)))
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "machine: changes or counts what all programs on this machine share; such tests run one after another")
     config.addinivalue_line("markers", "long(why): left out unless MEMEXT_TEST_LONG is set (tests/run.sh --long)")

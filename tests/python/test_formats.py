@@ -80,7 +80,7 @@ def test_headers_of_text(memext, own, store, tmp_path):
         memext.refused("run", *own.run(3, words), "-d", store, "-o", data, "--overwrite", naming=["never written"])
         memext.refused("run", *own.run(3, words), "-d", store, "--json", data, naming=["never written"])
     memext.run(*own.run(3, words), "-d", store, "--keep")
-    memext.refused("run", "--resume", "-d", store, "-o", d / "e.raw", "--overwrite", naming=["never written"])
+    memext.refused("run", "--resume", "-d", store, "-o", d / "e.raw", "--overwrite", naming=["raw", ".npy"])
     memext.refused("export", store, "-o", d / "e.raw", "--overwrite", naming=["never written"])
     for file in d / "e.raw", d / "e.nhdr":
         memext.refused("run", "--resume", "-d", store, "--dtype", "f32", "--json", file, naming=["never written"])
@@ -145,7 +145,7 @@ def test_initial_grids(memext, store, tmp_path, request):
         memext.refused("run", "--input", header, "-t", 4, "-d", store, "--json", data, *more, naming=["never written"])
     memext.refused("tune", "--input", header, "-t", 4, "--json", data, naming=["never written"])
     memext.run("--input", header, "-t", 4, "-d", store, "--keep", "--force")
-    memext.refused("run", "--resume", "-t", 5, "-d", store, "-o", data, "--overwrite", naming=["never written"])
+    memext.refused("run", "--resume", "-t", 5, "-d", store, "-o", data, "--overwrite", naming=["raw", ".npy"])
     for more, why in ([], "never written"), (["-n", 9, 9, 9], "never written"), (["--backend", "none"], "not known"):
         memext.refused("run", "--resume", "-t", 5, "-d", store, "--json", data, *more, naming=[why])
     memext.refused("export", store, "-o", data, "--overwrite", naming=["never written"])

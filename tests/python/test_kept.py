@@ -4,6 +4,7 @@ accelerator and resume. Coordinates that a kernel sees are those of the grid."""
 import random
 
 import pytest
+from conftest import drawn
 from test_accel import works
 
 HEAD = '#define MX_NAME "kept"\n#define MX_RADIUS 1\n'
@@ -146,7 +147,7 @@ def random_cell(pick):
     return text + "\n", full + "\ndone:;\n" + "SET(u, new_u);\nSET(v, new_v);\n"
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", drawn(0, 6))
 def test_random_cells(memext, quick_place, written, seed):
     """checksum by a plan drawn at random == that of the plain loop of the written-out cell."""
     pick = random.Random(seed)

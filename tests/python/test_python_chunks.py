@@ -293,3 +293,31 @@ def test_chunks_of_results_are_full(mx, tmp_path, shape):
     assert cells < path.stat().st_size < 1.1 * cells + 20_000
     chunks = mx.pieces.chunks_of(mx.arrays.Array(shape, "f4"))
     assert 4 * math.prod(chunks) <= 1 << 20 and all(c <= max(n, 1) for c, n in zip(chunks, shape))
+
+
+@pytest.mark.parametrize("how", [{"backend": "mmap"}, {"backend": "dram"}, {"plan": "redundant by=10 bz=10 bt=2"}, {"plan": "stream by=10 bt=2"}, {"no_fuse": True},
+                                 {"plan": "redundant by=10 bz=10 bt=2", "commit_every": 5}, {"plan": "redundant by=10 bz=10 bt=2", "integrity": True}])
+def test_a_chunk_of_dask_is_computed_twice_at_most(mx, systems, quick_place, how):
+    """For its identity and for its cells, however many Buffers begin with them; what is read back is as predicted, and the bits are those of an array in
+    memory. So with two arrays of a leapfrog kernel."""
+    da = need("dask.array")
+    cells, calls = np.random.default_rng(1).random((20, 42, 44)).astype("f4"), []
+
+    def counted(block):
+        calls.append(block.shape)
+        return block * 1
+
+    def lazy():
+        calls.clear()
+        return da.from_array(cells, chunks=(7, 42, 44)).map_blocks(counted, dtype="f4", meta=np.empty((0, 0, 0), "f4"))
+    for kernel, fields, times in ((None, {"u": lazy}, 2), (systems.wave, {"p": lazy, "p_old": lambda: cells, "v": lambda: 0.5, "damping": lambda: 0.25}, 2)):
+        found = []
+        for value in (lambda: cells, lazy):
+            made = {n: value() if v is lazy else v() for n, v in fields.items()}
+            place = {} if how.get("backend") == "dram" else {"device": quick_place, "resume": False, "force": True}
+            with mx.Run(kernel, **made, dtype="f4", dram="64MiB", **place, **how) as run:
+                run.advance(4)
+                found.append(run[next(iter(fields))][...].tobytes())
+                init = run.report["phases"]["init"]
+                assert init["read_bytes"] == init["predicted_read_bytes"] and init["write_bytes"] == init["predicted_write_bytes"], init
+        assert found[0] == found[1] and 0 < len(calls) <= 3 * times, (kernel, len(calls))

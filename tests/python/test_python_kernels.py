@@ -7,6 +7,7 @@ import textwrap
 import numpy as np
 import pytest
 import random_kernels
+from conftest import drawn
 from package import cache, environment, load, mx  # fixtures
 
 PREAMBLE = """
@@ -276,10 +277,10 @@ def test_two_things_of_one_name_are_refused(mx, tmp_path, text):
         load(module(tmp_path, text))
 
 
-@pytest.mark.parametrize("first", range(0, 20, 10))
-def test_random_kernels_compute_what_python_computes(mx, tmp_path, first):
+@pytest.mark.parametrize("seeds", [drawn(0, 20)[i:i + 10] for i in range(0, len(drawn(0, 20)), 10)], ids=lambda seeds: str(seeds[0]))
+def test_random_kernels_compute_what_python_computes(mx, tmp_path, seeds):
     """Cell by cell, bit for bit, whatever has become of all that the function uses; the last of them also by every plan and in float32."""
-    for seed in range(first, first + 10):
+    for seed in seeds:
         path = tmp_path / f"random_{seed}.py"
         path.write_text(random_kernels.text(seed))
         m, (u, v, c) = load(path), random_kernels.grids(seed)

@@ -76,6 +76,17 @@ def test_arrays_without_a_frame(mx, systems, quick_place, frame):
         assert run["u"][...].tobytes() == systems.diffusion.reference(2, u=np.pad(u, 1, **mode), k=np.pad(k, 1, **mode))["u"].tobytes()
 
 
+def test_a_frame_around_no_array_is_refused(mx, mixed):
+    """Of numbers, patterns, functions and ramps, alone and together; one array is enough."""
+    for frame in (5.0, "edge"):
+        for value in (1.0, "random", lambda x, y, z: x + y + z, mx.ramp("x", 0, 1)):
+            with pytest.raises(mx.MemextError, match="no field is an array.*leave frame out"):
+                mx.Run(u=value, frame=frame, shape=(6, 6, 6), backend="dram")
+            with pytest.raises(mx.MemextError, match="no field is an array"):
+                mx.Run(mixed, u=value, c=1.0, frame=frame, shape=(6, 6, 6), backend="dram")
+            assert mx.Run(mixed, u=value, c=np.ones((6, 6, 6)), frame=frame, backend="dram").shape == (6, 6, 6)
+
+
 def test_values_that_fields_begin_with(mx, systems, quick_place):
     """Numbers, ramps, functions, names, files, the step before of a leapfrog kernel; after no step they are what the store holds."""
     np.save(quick_place / "v.npy", np.full((11, 12, 13), 0.5, "f4"))

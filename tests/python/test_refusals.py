@@ -40,7 +40,35 @@ def test_an_option_that_is_given_twice_for_a_field(memext, place, words, naming)
     assert list(place.iterdir()) == []
 
 
-@pytest.mark.parametrize("end", ["h5", "NC", "tif"])
+def test_an_option_that_has_two_values(memext, place):
+    """A line on stderr names both and says that the last one holds; the same value twice, and what stands beside a job's file, are no question."""
+    twice = {"-d": ["a.store", "b.store"], "--dram": ["64MiB", "65MiB"], "--backend": ["mmap", "dram"], "--json": ["a.json", "b.json"], "--threads": [1, 2]}
+    for option, (one, other) in twice.items():
+        place_words = [] if option in ("-d", "--backend") else ["-d", "c.store"]
+        words = [*SMALL, *place_words, option, one, option, other]
+        for command in ["run", *words, "--dry-run"], ["tune", *words]:
+            done = memext(*command, cwd=place)
+            name = {"-d": "device"}.get(option, option[2:])
+            said = [line for line in done.stderr.splitlines() if "is given twice" in line]
+            assert done.returncode == 0 and len(said) == 1 and f"--{name} is given twice, as " in said[0] and f"as {other}: the last one holds" in said[0], done
+        assert "twice" not in memext("run", *words, "--dry-run", "-q", cwd=place).stderr
+    done = memext("run", *SMALL, "-n", 9, 9, 8, "--backend", "dram", "--dry-run", cwd=place)
+    assert "--size is given twice" in done.stderr and "as 9 9 8: the last one holds" in done.stderr and "9 x 9 x 8" in done.stdout, done
+    assert "given twice" in memext("wavefront", "-n", 9, 9, "-k", 1, "-k", 2, "--backend", "dram", cwd=place).stderr
+    assert memext("run", *SMALL, *SMALL, "--backend", "dram", "--backend", "dram", "--dry-run").stderr == ""
+    assert memext("run", *SMALL, "--backend", "dram", "--threads", 1, "--write-job", "job.json", cwd=place).returncode == 0
+    assert memext("run", "job.json", "--threads", 2, "--dry-run", cwd=place).stderr == ""
+
+
+def test_a_plan_with_more_threads_than_cores_is_told(memext, place):
+    """As --threads is; once."""
+    for words in (["-d", place], ["--backend", "dram"]):
+        for more in ([], ["--threads", 400]):
+            done = memext("run", *SMALL, *words, *more, "--plan", "stream by=4 bt=1 threads=400" if "-d" in words else "resident by=4 bz=4 bt=1 threads=400", "--dry-run")
+            assert done.returncode == 0 and len(done.stderr.splitlines()) == 1 and "400: this process may use" in done.stderr, done
+
+
+@pytest.mark.parametrize("end", ["h5", "NC", "tif", "raw", "bin", "dat", "txt", "mat", "png", "zip", "vtu", "h5.gz", "npy.zst"])
 def test_a_result_of_another_format(memext, place, end):
     """The command writes .npy: a file whose name says something else would not be what it says."""
     (place / "probes").write_text("u 1 1 1\n")
@@ -324,3 +352,44 @@ def test_option_without_effect_is_told_and_ignored(memext, place, backend, optio
     done = memext(*words, *option)
     assert done.returncode == 0 and f"{option[0]} has no effect on backend {backend}" in done.stderr
     assert memext(*words, *option, "--quiet").stderr == ""
+
+
+# ------------------------------------------------------------------ sentences
+
+TABLE = '''#define MX_NAME "table"
+#define MX_RADIUS 1
+#define MX_STATE(F) F(u, double)
+#include <memext/cell.h>
+static const double weights[40] = {1, 2, 3};
+static int behind; /* as what lies there may be: another value each time */
+MX_CELL
+SET(u, AT(u,0,0,0) * (X < 40 ? weights[X] : behind++));
+MX_END
+'''
+
+
+def test_a_kernel_that_is_wrong_where_no_run_of_the_user_is(memext, tmp_path):
+    """Without -n the coordinates that were tried stand behind what was found; with it, or where nothing was tried, they do not."""
+    (tmp_path / "table.c").write_text(TABLE)
+    done = memext.refused("kernel", "check", tmp_path / "table.c", naming=["X from 0 to 66, Y to 10 and Z to 8", "-n NX NY NZ"])
+    assert len(done.stderr.splitlines()) == 1
+    assert memext("kernel", "check", tmp_path / "table.c", "-n", 40, 9, 9).returncode == 0
+    done = memext.refused("kernel", "check", tmp_path / "table.c", "-n", 50, 9, 9, naming="X = 4")
+    assert "-n NX" not in done.stderr
+    assert "-n NX" not in memext.refused("kernel", "check", tmp_path / "nothing.c", naming="nothing.c").stderr
+
+
+@pytest.mark.parametrize("words, naming", [
+    (["--plan", "stream by=-3"], "by takes a whole number from 1 to 1099511627776"), (["--plan", "stream bt=0"], "bt takes a whole number from 1 to 1099511627776"),
+    (["--plan", "stream bt=99999999999999999999"], "bt takes a whole number from 1 to 1099511627776"), (["--plan", "stream threads=0"], "threads takes a whole number from 1 to"),
+    (["--snapshot", "9223372036854775807:snap"], "a number of steps, from 1 to 1099511627776"), (["--snapshot", "1:snap:9223372036854775807"], "a number from 1 to 1099511627776")])
+def test_the_limit_that_is_named_is_the_one_that_holds(memext, words, naming):
+    done = memext.refused("run", *SMALL, "--backend", "dram", *words, naming=naming)
+    assert "9223372036854775807" not in done.stderr.replace(" ".join(map(str, words)), "").replace(str(words[1]), "")
+
+
+def test_a_way_out_is_one(memext, place):
+    """The Python package reads no encoded cells either: the sentence names what does."""
+    (place / "a.nrrd").write_bytes(b"NRRD0004\ntype: float\ndimension: 3\nsizes: 3 4 5\nencoding: gzip\nendian: little\n\n")
+    done = memext.refused("run", "--input", place / "a.nrrd", "-t", 1, "-d", place, naming=["gzip", "unu save -e raw", "pynrrd"])
+    assert "Python" not in done.stderr

@@ -13,7 +13,7 @@ WORDS = [[*command, "--help"] for command in HELP] + [
     ["--version"], ["help"], ["info"], ["info", "--json", "-"], ["info", "STORE"], ["info", "STORE", "--json", "-"], ["info", "-d", "."],
     ["tune", *GRID], ["tune", *GRID, "--json", "-"], ["tune", *GRID, "-d", "."], ["tune", *GRID, "--explain"],
     ["run", *GRID, "-d", "."], ["run", *GRID, "-d", ".", "--dry-run"], ["run", *GRID, "-d", ".", "--json", "-", "-q"], ["run", *GRID, "--ranks", 2, "-d", "."],
-    ["run", *GRID, "-d", ".", "--dry-run", "--json", "-"],
+    ["run", *GRID, "-d", ".", "--dry-run", "--json", "-"], ["run", *GRID, "--write-job", "-"],
     ["export", "STORE", "-o", "r.npy", "--overwrite"], ["export", "STORE", "-o", "r.npy", "--overwrite", "--json", "-"],
     ["kernel", "show", KERNEL], ["kernel", "build", KERNEL], ["kernel", "check", KERNEL],
     ["wavefront", "-n", 16, 16, "-k", 2, "-d", "."], ["wavefront", "-n", 16, 16, "-k", 2, "-d", ".", "--json", "-"],
@@ -47,6 +47,23 @@ def test_what_cannot_be_printed(memext, store, quick_place, words):
     done = subprocess.run(["sh", "-c", '"$0" "$@" >&-', memext.program, *own], stderr=subprocess.PIPE, text=True, cwd=quick_place)
     assert done.returncode == 3 and "standard output" in done.stderr, done
     assert sorted(os.listdir(quick_place)) in ([], ["r.npy"], ["rank-0", "rank-1"])
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"], ["--json", "-"], ["-q"], ["--ranks", 2]], ids=name_of)
+def test_what_is_explained_on_standard_error(memext, quick_place, more):
+    """--explain asks for that text: 3 where it is lost. Without it nobody asked for what stands there; what else was asked for is made."""
+    words = [memext.program, "run", *GRID, "-d", ".", "--force", *more]
+    for explained in ([], ["--explain"]):
+        for lost in ("2>/dev/full", "2>&-", "2>/dev/null"):
+            done = subprocess.run(["sh", "-c", f'"$0" "$@" {lost}', *map(str, words), *explained], stdout=subprocess.PIPE, text=True, cwd=quick_place)
+            assert done.returncode == (3 if explained and lost != "2>/dev/null" else 0), (explained, lost, done)
+            assert done.stdout or "-q" in more
+
+
+def test_a_job_that_cannot_be_printed_is_called_a_job(memext):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([memext.program, "run", *map(str, GRID), "--write-job", "-"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 3 and "the job cannot be written to the standard output: No space left" in done.stderr, done
 
 
 def test_a_closed_standard_output_is_no_file_of_the_run(memext, quick_place):

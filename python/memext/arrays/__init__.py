@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .base import ACTIONS, Array
 from .objects import ObjectArray, PagesArray, Turned, check_mask
-from .raw import RawArray
+from .raw import RawArray, Unchanged, noted, recorded
 from .store import Store
 
-__all__ = ["ACTIONS", "Array", "ObjectArray", "PagesArray", "RawArray", "Store", "Turned", "check_mask"]
+__all__ = ["ACTIONS", "Array", "ObjectArray", "PagesArray", "RawArray", "Store", "Turned", "Unchanged", "check_mask", "noted", "recorded"]

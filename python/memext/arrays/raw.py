@@ -6,6 +6,7 @@ import errno
 import os
 import pathlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,25 @@ class RawArray(Array):
             view, at = view[n:], at + n
 
 
+_records: list[set[pathlib.Path]] = []
+
+
+@contextmanager
+def recorded() -> Iterator[set[pathlib.Path]]:
+    """The files that are noted meanwhile, by whichever thread: those of stores whose cells are read, and those that identities are taken of."""
+    read: set[pathlib.Path] = set()
+    _records.append(read)
+    try:
+        yield read
+    finally:
+        _records[:] = [r for r in _records if r is not read]
+
+
+def noted(path: Any) -> None:
+    for read in _records:
+        read.add(pathlib.Path(path))
+
+
 class Unchanged:
     """Refuses what a store held when it was opened, once it holds something else. place: what keeps the store's directory, if something does."""
 
@@ -127,6 +147,7 @@ class Unchanged:
                           errno.ENOENT) from None
 
     def before(self) -> None:
+        noted(self.path)
         in_use, state = self.now()
         if in_use:
             raise refusal(f"{self.path} is being worked on: what it holds changes; read it when the run has ended or stopped", errno.EBUSY)

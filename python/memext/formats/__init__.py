@@ -8,6 +8,7 @@ import glob
 import os
 import pathlib
 import re
+import warnings
 from typing import Any, Callable, NamedTuple
 
 from ..arrays import Array, Store
@@ -68,6 +69,20 @@ def _in_order(path: str) -> list:
     return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"(\d+)", path))]
 
 
+def _warn_of_gaps(paths: list[str], pattern: str) -> None:
+    """Of files that differ in one number: is each of them as far from the next one?"""
+    names = [re.split(r"(\d+)", path) for path in paths]
+    differ = [i for i in range(len(names[0])) if len({tuple(n[i:i + 1]) for n in names}) > 1]
+    if len(differ) != 1 or differ[0] % 2 == 0 or len({len(n) for n in names}) > 1:
+        return
+    numbers = [int(n[differ[0]]) for n in names]
+    step = min((b - a for a, b in zip(numbers, numbers[1:])), default=0)
+    gap = next((a for a, b in zip(numbers, numbers[1:]) if b - a != step), None)
+    if step > 0 and gap is not None:
+        warnings.warn(f"{pattern} names {len(paths)} files with numbers from {numbers[0]} to {numbers[-1]}, and none has the number {gap + step}: "
+                      "is a plane missing? They are taken one behind the other", stacklevel=3)
+
+
 def open(path: Any, dataset: str | None = None, *, dtype: Any = None, shape: Any = None, offset: int = 0) -> Any:
     """Opens a store, or a file of an array, without reading it: .npy, .nhdr .nrrd .mhd .mha (raw cells), HDF5 (h5py), NetCDF (netCDF4, h5netcdf or h5py), Zarr, TIFF
     stacks (tifffile; a pattern like 'slices/*.tif' is a plane a file, in order of the numbers in their names), SEG-Y (segyio), and raw cells with dtype and shape.
@@ -79,6 +94,7 @@ def open(path: Any, dataset: str | None = None, *, dtype: Any = None, shape: Any
         paths = sorted(glob.glob(text), key=_in_order)
         if not paths:
             raise refusal(f"no file is called {text}", errno.ENOENT)
+        _warn_of_gaps(paths, text)
         array = _read_by(tiffs, paths, text)
         array.files = [pathlib.Path(p) for p in paths]
     else:
@@ -114,4 +130,4 @@ def _read_by(reader: Callable[..., Array], what: Any, *more: Any, **options: Any
 
 def as_array(value: Any, name: str) -> Array:
     """Any three-dimensional array as one of ours; a path is that of a file."""
-    return open(value) if isinstance(value, (str, bytes, os.PathLike)) else of_object(value, name)
+    return of_object(open(value) if isinstance(value, (str, bytes, os.PathLike)) else value, name)

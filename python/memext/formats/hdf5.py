@@ -2,6 +2,7 @@
 """HDF5 by h5py. Contiguous datasets are read without the library, where they lie."""
 from __future__ import annotations
 
+import math
 import os
 import pathlib
 import warnings
@@ -87,15 +88,50 @@ def check_written(data: Any, name: str, path: pathlib.Path, cells: Cells) -> Non
     """Cells that nobody wrote read as the dataset's fill value: refused where this is no value, or all are so, else told."""
     import h5py
     plist = data.id.get_create_plist()
-    if data.is_virtual or plist.get_external_count() > 0 or data.size == 0:
+    if data.size == 0 or plist.get_external_count() > 0:
+        return
+    if data.is_virtual:
+        _check_mapped(data, f"{path}: {name}", cells)
         return
     if data.id.get_space_status() == h5py.h5d.SPACE_STATUS_NOT_ALLOCATED:
         raise refusal(f"{path}: {name} was made, but nothing was ever written to it: it has no cells")
-    if data.chunks is None or (fill := fill_of(data)) is None or any(f == fill or (f != f and fill != fill) for f in cells.fills):
-        return  # what cells say is looked at when they are read
+    if data.chunks is None or (fill := fill_of(data)) is None or _stands_for_none(fill, cells):
+        return
     all_of_them = int(np.prod([-(-n // c) for n, c in zip(data.shape, data.chunks)], dtype=object))
     missing = all_of_them - data.id.get_num_chunks() if hasattr(data.id, "get_num_chunks") else 0
     unwritten(f"{path}: {name}", missing, all_of_them, fill)
+
+
+def _stands_for_none(fill: Any, cells: Cells) -> bool:
+    """Do attributes say so? Such cells are refused when they are read."""
+    return any(f == fill or (f != f and fill != fill) for f in cells.fills)
+
+
+def _check_mapped(data: Any, what: str, cells: Cells) -> None:
+    """Cells of a virtual dataset that no source has read as its fill value too."""
+    boxes = [tuple(zip(*source.vspace.get_select_bounds())) for source in data.virtual_sources()]
+    counts = [source.vspace.get_select_npoints() for source in data.virtual_sources()]
+    missing = data.size - (covered := _covered(boxes, counts))
+    fill = fill_of(data) if covered == sum(counts) else np.nan  # HDF5 fills nothing where those that overlap are as many as all cells
+    if missing <= 0 or _stands_for_none(fill, cells):
+        return
+    text = f"{what}: {missing} of {data.size} cells are mapped to no source"
+    if fill is None or fill != fill:
+        raise refusal(f"{text}, and have no value: fill them in a copy")
+    warnings.warn(f"{text}: they are the fill value {fill}", stacklevel=5)
+
+
+def _covered(boxes: list[tuple], counts: list[int]) -> int:
+    """Cells in boxes of (first, last) along each dimension. Where one is no whole box, or there are too many to see which overlap, those of all of them."""
+    edges = [sorted({e for box in boxes for e in (box[i][0], box[i][1] + 1)}) for i in range(3)]
+    whole = all(math.prod(last + 1 - first for first, last in box) == count for box, count in zip(boxes, counts))
+    if not boxes or not whole or math.prod(map(len, edges)) > 1 << 24:
+        return sum(counts)
+    seen = np.zeros([len(e) - 1 for e in edges], bool)
+    for box in boxes:
+        seen[tuple(slice(e.index(first), e.index(last + 1)) for e, (first, last) in zip(edges, box))] = True
+    sizes = [np.diff(e) for e in edges]
+    return int(np.einsum("ijk,i,j,k->", seen.astype("i8"), *sizes))
 
 
 def fill_of(data: Any) -> Any:
@@ -121,7 +157,7 @@ def check_sources(data: Any, name: str, path: pathlib.Path, depth: int = 0) -> N
         raise refusal(f"{path}: {name} is made of itself: its virtual sources name one another")
     if data.is_virtual:
         for source in data.virtual_sources():
-            _check_virtual(data, name, path, source.file_name, source.dset_name, depth)
+            _check_virtual(data, name, path, source, depth)
         return
     plist = data.id.get_create_plist()
     for i in range(plist.get_external_count()):
@@ -133,8 +169,9 @@ def check_sources(data: Any, name: str, path: pathlib.Path, depth: int = 0) -> N
             raise refusal(f"{path}: {name} has its cells in {cells}, which is {'shorter than it says' if cells.is_file() else 'not there'}")
 
 
-def _check_virtual(data: Any, name: str, path: pathlib.Path, file_name: str, dataset: str, depth: int) -> None:
+def _check_virtual(data: Any, name: str, path: pathlib.Path, mapped: Any, depth: int) -> None:
     import h5py
+    file_name, dataset = mapped.file_name, mapped.dset_name
     if "%" in file_name.replace("%%", "") or "%" in dataset.replace("%%", ""):
         raise refusal(f"{path}: {name} is made of a series of datasets, {file_name}:{dataset}, of which nobody says how many there are: copy it into one")
     file_name, dataset = file_name.replace("%%", "%"), dataset.replace("%%", "%")
@@ -145,17 +182,21 @@ def _check_virtual(data: Any, name: str, path: pathlib.Path, file_name: str, dat
     if found is None:
         raise refusal(f"{path}: {name} is made of {file_name}:{dataset}, and there is no file {places[0]}")
     if here:
-        _check_source(data.file, dataset, name, path, path, depth)
+        _check_source(data.file, mapped.src_space, mapped.vspace.get_select_npoints(), dataset, name, path, path, depth)
         return
     with h5py.File(found, "r") as file:
-        _check_source(file, dataset, name, path, found, depth)
+        _check_source(file, mapped.src_space, mapped.vspace.get_select_npoints(), dataset, name, path, found, depth)
 
 
-def _check_source(file: Any, dataset: str, name: str, path: pathlib.Path, found: pathlib.Path, depth: int) -> None:
+def _check_source(file: Any, asked: Any, cells: int, dataset: str, name: str, path: pathlib.Path, found: pathlib.Path, depth: int) -> None:
     import h5py
     source = file.get(dataset)
     if not isinstance(source, h5py.Dataset):
         raise refusal(f"{path}: {name} is made of {found}:{dataset}, and there is no such dataset")
+    part = asked.get_select_type() == h5py.h5s.SEL_HYPERSLABS
+    needed = tuple(last + 1 for last in asked.get_select_bounds()[1]) if part else source.shape
+    if any(n > there for n, there in zip(needed, source.shape)) or (not part and source.size != cells):
+        raise refusal(f"{path}: {name} is made of {needed if part else cells} cells of {found}:{dataset}, which has the shape {source.shape}")
     check_sources(source, dataset, found, depth + 1)
     check_written(source, dataset, found, Cells(source.dtype, {}, dataset, found))
 

@@ -6,15 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, ObjectArray, check_mask
+from ..arrays import Array, ObjectArray, Store, check_mask
 from ..errors import refusal
 from .cf import KEYS, Cells, Decoded, array_of, order_of
+from .hdf5 import dimensions_of
 
 
 def of_object(value: Any, name: str) -> Array:
     """Any three-dimensional array as one of ours."""
     if isinstance(value, Array):
         return value
+    if isinstance(value, Store):
+        given = str(value.place_given)
+        raise refusal(f"{name}: the store {given} has the fields {', '.join(value.fields) or 'of no state'}: give one of them, memext.open({given!r})"
+                      f"[{(value.fields or ['u'])[0]!r}]")
     if hasattr(value, "data_vars"):
         raise refusal(f"{name} is a dataset of {', '.join(map(str, value.data_vars))}: name one of them")
     if not hasattr(value, "shape") or not isinstance(getattr(value, "dtype", None), np.dtype):  # lists; tensors, whose types are not numpy's
@@ -29,14 +34,28 @@ def of_object(value: Any, name: str) -> Array:
         raise refusal(f"{name} has {len(value.shape)} dimensions: a grid has three, z, y, x")
     if any(n != n for n in value.shape):
         raise refusal(f"{name} has an extent that is not known yet: compute its chunks' sizes (dask: a.compute_chunk_sizes())")
-    return _of_xarray(value, name) if hasattr(value, "dims") and hasattr(value, "variable") else ObjectArray(value, name)
+    if isinstance(getattr(value, "dims", None), tuple) and hasattr(value, "attrs") and hasattr(value, "encoding"):
+        return _of_xarray(value, name)
+    order = order_of(*_dimensions(value), name)
+    return ObjectArray(value, name) if order is None else array_of(value, Cells(value.dtype, {}, name, name), order, name, None)
+
+
+def _dimensions(value: Any) -> tuple[list[Any], list[Any]]:
+    """The names that a dataset of netCDF4, h5netcdf, h5py or zarr has for its dimensions, and the attribute `axis` of them."""
+    if type(value).__module__.partition(".")[0] == "h5py":
+        return dimensions_of(value)
+    names = getattr(value, "dimensions", None)
+    if names is None and type(value).__module__.partition(".")[0] == "zarr":
+        names = getattr(getattr(value, "metadata", None), "dimension_names", None) or dict(value.attrs).get("_ARRAY_DIMENSIONS")
+    named = isinstance(names, (tuple, list)) and len(names) == 3
+    return list(names) if named else [""] * 3, [None] * 3
 
 
 class _Labelled:
-    """A DataArray's cells; what lies in a file is read as far as it is asked for."""
+    """Cells of a DataArray or a Variable; what lies in a file is read as far as it is asked for."""
 
     def __init__(self, value: Any):
-        self.variable, self.shape, self.dtype, self.chunks = value.variable, value.shape, value.dtype, value.chunks
+        self.variable, self.shape, self.dtype, self.chunks = getattr(value, "variable", value), value.shape, value.dtype, value.chunks
         self.computed = value.chunks is not None
 
     def __getitem__(self, key: Any) -> Any:
@@ -49,8 +68,9 @@ def _of_xarray(value: Any, name: str) -> Array:
     attributes = {key: value.attrs[key] for key in KEYS if key in value.attrs}
     if value.dtype.kind == "f" and any(key in value.encoding for key in ("_FillValue", "missing_value")):
         attributes.setdefault("_FillValue", np.nan)
-    cells = Cells(value.dtype, attributes, str(value.name or name), name)
-    axes = [value.coords[d].attrs.get("axis") if d in value.coords else None for d in value.dims]
+    coords = getattr(value, "coords", {})  # a Variable has none, and no name
+    cells = Cells(value.dtype, attributes, str(getattr(value, "name", None) or name), name)
+    axes = [coords[d].attrs.get("axis") if d in coords else None for d in value.dims]
     order = order_of(value.dims, axes, name)
     source = _Labelled(value)
     return array_of(source if cells.plain else Decoded(source, cells, value.chunks), cells, order, name, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pathlib
 import re
+import struct
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ def tiff(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
     if dataset is not None:
         raise refusal(f"{path} is one array and has none that is called {dataset}: leave the name out")
     file = module("tifffile", path).TiffFile(path)
+    _check_chain(file, path)
     series = _series(file, path)
     shape, axes = series.shape, series.axes
     page = series.keyframe
@@ -34,6 +36,8 @@ def tiff(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
     leading = [n for n in shape[:-2] if n > 1]
     if math.prod(shape) != outer * math.prod(plane) or len(leading) > 1:
         raise refusal(f"{path} has {len(shape)} dimensions, {axes}: write one stack of images into a file of its own")
+    if (said := _images_said(file, plane)) > outer:
+        raise refusal(f"{path} says that it has {said} images, and {outer} are in it: it is cut short, or others are in files that are not here")
     order = order_of(axes, [None] * 3, f"{path}") if len(shape) == 3 else None
     pages = series.pages
     if len(pages) == 1 and outer > 1:  # ImageJ's way beyond 4 GiB: one page says where all of them lie, one behind the other
@@ -52,6 +56,34 @@ def tiff(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
             raise refusal(f"{path}: plane {at} is in no file that is there: its description names {outer} planes")
         array = PagesArray((outer, *plane), page.dtype, lambda z: _page(pages[z], cells, z, path), path.name, path)
     return array if order is None else ObjectArray(Turned(array, order), path.name, path, deep=array.shape[order[0]])
+
+
+def _check_chain(file: Any, path: Any) -> None:
+    """Each page says where the next one is described. tifffile ends without a word where that is beyond the end of the file."""
+    handle, form, size = file.filehandle, file.tiff, file.filehandle.size
+    place, seen = 8 if form.version == 43 else 4, set()
+    while True:
+        handle.seek(place)
+        at, = struct.unpack(form.offsetformat, handle.read(form.offsetsize).ljust(form.offsetsize, b"\0"))
+        if at == 0 or at in seen:
+            return
+        seen.add(at)
+        if at + form.tagnosize <= size:
+            handle.seek(at)
+            place = at + form.tagnosize + struct.unpack(form.tagnoformat, handle.read(form.tagnosize))[0] * form.tagsize
+        if at + form.tagnosize > size or place + form.offsetsize > size:
+            raise refusal(f"{path}: page {len(seen) - 1} is described at byte {at}, and the file ends at byte {size}: it is cut short")
+
+
+def _images_said(file: Any, plane: tuple[int, ...]) -> int:
+    """As many as ImageJ, OME or tifffile have written down; 0 where none has."""
+    if file.is_imagej:
+        return int((file.imagej_metadata or {}).get("images", 0))
+    if file.is_ome:
+        counts = [re.search(f'<(?:\\w+:)?Pixels[^>]*\\bSize{axis}="(\\d+)"', file.ome_metadata or "") for axis in "ZCT"]
+        return math.prod(int(found[1]) if found else 0 for found in counts)
+    shapes = [one.get("shape") for one in file.shaped_metadata or ()]
+    return math.prod(shapes[0]) // max(1, math.prod(plane)) if shapes and shapes[0] else 0
 
 
 def _series(file: Any, path: Any) -> Any:
@@ -90,12 +122,12 @@ def _values(cells: Cells, plane: np.ndarray, z: int) -> np.ndarray:
 
 def _page(page: Any, cells: Cells, z: int, path: Any) -> np.ndarray:
     """Strips and tiles that are not in the file read as 0."""
-    size = page.parent.filehandle.size
+    size, where = page.parent.filehandle.size, page.parent.filehandle.path
     for offset, count in zip(page.dataoffsets, page.databytecounts):
         if count == 0 or offset == 0:
             raise refusal(f"{path}: plane {z} has strips or tiles that were never written: fill them in a copy")
         if offset + count > size:
-            raise refusal(f"{path}: plane {z} has a strip or tile that ends at byte {offset + count}, and the file ends at byte {size}: it is cut short")
+            raise refusal(f"{where}: plane {z} has a strip or tile that ends at byte {offset + count}, and the file ends at byte {size}: it is cut short")
     return _values(cells, page.asarray(), z)
 
 
@@ -105,6 +137,7 @@ def tiffs(paths: list[str], path: Any) -> Array:
 
     def plane(z: int) -> np.ndarray:
         with tifffile.TiffFile(paths[z]) as file:
+            _check_chain(file, paths[z])
             if len(file.pages) > 1 and len(_series(file, paths[z]).pages) != 1:
                 raise refusal(f"{paths[z]} has {len(file.pages)} pages: a file for each plane is needed")
             series = _series(file, paths[z])

@@ -47,6 +47,7 @@ int mx_run_take_place(struct mx_run *r);  /* its backend, and where that works *
 int mx_run_take_accel(struct mx_run *r);
 /* What changes nothing, or nothing for the better, is told, and the run goes on. */
 void mx_run_say_useless(struct mx_run *r);
+void mx_run_say_planned(struct mx_run *r);
 uint64_t mx_run_stored_bytes(const struct mx_run *r);
 /* -EINVAL: a store has no room for so many. */
 int mx_run_check_extents(struct mx_run *r);

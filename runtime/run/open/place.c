@@ -77,6 +77,12 @@ void mx_run_say_useless(struct mx_run *r) {
     mx_say_useless(&r->o, r->backend, r->report.machine.cores, say, r);
 }
 
+void mx_run_say_planned(struct mx_run *r) {
+    const int32_t cores = r->report.machine.cores;
+    if (!r->o.quiet && r->o.threads <= cores) /* else it was said already */
+        mx_say_many_threads("the plan has threads=", r->tuned.plan.threads, cores, say, r);
+}
+
 uint64_t mx_run_stored_bytes(const struct mx_run *r) {
     uint64_t bytes = (uint64_t)mx_run_buffers(r) * (uint64_t)r->report.layout.buffer_bytes +
                      (uint64_t)r->report.side_file_bytes;

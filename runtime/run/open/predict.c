@@ -81,6 +81,13 @@ static int64_t copied_bytes(const struct mx_run *r) {
            r->report.layout.buffer_bytes;
 }
 
+/* A program gives the grid once, and every further Buffer that is to begin with it is a copy of the first. */
+static int64_t initial_copy_bytes(const struct mx_run *r) {
+    const bool fresh = r->note.pending || (!mx_run_has_store(r) && !r->recut.asked);
+    if (!fresh || !r->o.source || r->fuse.source || !r->tuned.shape.init_both) return 0;
+    return (r->n_buffers - 1) * (r->tuned.shape.pairs ? 2 : 1) * r->report.layout.buffer_bytes;
+}
+
 void mx_run_predict_phases(struct mx_run *r) {
     struct mx_report *p = &r->report;
     const struct mx_run_fuse *u = &r->fuse;
@@ -96,8 +103,8 @@ void mx_run_predict_phases(struct mx_run *r) {
                                         .no_output = u->no_output};
     struct mx_report_phase *init = &p->phase[MX_PHASE_INIT], *stencil = &p->phase[MX_PHASE_STENCIL],
                            *checksum = &p->phase[MX_PHASE_CHECKSUM], *output = &p->phase[MX_PHASE_OUTPUT];
-    init->predicted_read_bytes =
-        (u->source ? u->init_read_bytes : 0) + copied + mx_run_former_bytes(r) + mx_run_edit_read_bytes(r);
+    init->predicted_read_bytes = (u->source ? u->init_read_bytes : 0) + copied + mx_run_former_bytes(r) +
+                                 initial_copy_bytes(r) + mx_run_edit_read_bytes(r);
     init->predicted_write_bytes = p->predicted_init_bytes + copied + mx_run_edit_write_bytes(r);
     stencil->predicted_read_bytes = p->predicted_read_bytes;
     stencil->predicted_write_bytes = p->predicted_write_bytes;

@@ -68,6 +68,7 @@ int mx_run_make_ready(struct mx_run *r) {
     int err = mx_run_check_names(r);
     if (err == 0) err = mx_run_request(r);
     if (err == 0) err = mx_run_plan(r);
+    if (err == 0) mx_run_say_planned(r);
     if (err == 0) err = mx_run_check_note(r);
     if (err == 0) err = mx_run_check_extents(r);
     if (err == 0) err = mx_run_check_edit_dram(r);

@@ -72,11 +72,13 @@ static int turn(struct mx_run *r) {
     return err;
 }
 
-/* Of several Buffers that get the same the first is counted. */
+/* Of several Buffers that get the same the first is counted. A program is asked once: what it computes may be
+ * dearer than to read it back. */
 static int write_counted(struct mx_run *r, int32_t number, int part, struct mx_sided *sided,
                          struct mx_nonfinite *found) {
     struct mx_counted_fill counted = {r, part, mx_fill_sided, sided, found};
     mx_buffer *buffer = mx_run_buffer(r, number, part);
+    if (number > 0 && r->o.source) return copy_buffer(r, mx_run_buffer(r, 0, part), buffer);
     return number == 0 ? mx_run_pass_grid(r, "initial", buffer, true, mx_fill_counted, &counted)
                        : mx_run_pass_grid(r, "initial", buffer, true, mx_fill_sided, sided);
 }
