@@ -360,6 +360,12 @@ class StateArray(RawArray):
         planes = [self._edits.plane(self._field, i, self._fields, self._images)[y, x] for i in range(z.start, z.stop, z.step)]
         return np.stack(planes) if planes else np.empty((0, cells_in(y), cells_in(x)), self.dtype)
 
+    def __reduce__(self) -> Any:
+        """A copy is of what is committed, and cannot be assigned to."""
+        if self._edits:
+            raise TypeError(f"{self.name} has changes that are not committed: copy it when the run has gone on")
+        return copy.copy, (self._stored,)
+
     def __setitem__(self, key: Any, value: Any) -> None:
         if self._check is not None:
             self._check.before()
