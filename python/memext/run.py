@@ -126,7 +126,7 @@ class Run:
         return "past" if self._at < self.step or self._edits.are_replayed() else "now"
 
     def withdraw(self) -> None:
-        """Nothing of the state, of read-only fields and of parameters is changed at this step: what was asked for since the last commit is dropped."""
+        """Drops all changes that were asked for since the last commit, parameters included."""
         self._edits.asked.clear()
         self.params.edits.clear()
 
@@ -339,9 +339,9 @@ class Run:
 
     def steps(self, steps: int, check: int | None = None, progress: Any = False) -> Iterator[int]:
         """Computes up to step `steps` and yields the step after every `check` of them, and at the end; the state is committed then: run["u"],
-        reduce() and break are those of this step. What the program changes there, run["u"][...] = a, apply(), run["k"] = a and params[NAME] = VALUE, holds from this
-        step on, and is committed when the loop goes on. A run that goes on begins with the step that is committed, if that is a check, and yields it once
-        more, unless its changes are committed.
+        reduce() give this step, and break leaves the run at it. Changes there, run["u"][...] = a, apply(), run["k"] = a and params[NAME] = VALUE, hold from
+        this step on. Those of fields are committed when the loop goes on; a parameter alone is stored with the next commit. A program that is started again
+        gets the committed step once more, if that is a check, and if its changes of the state are not committed.
 
         progress: True draws a bar; a function is called as function(step, steps, phase)."""
         try:
@@ -401,8 +401,8 @@ class Run:
         """The values of a reduction (memext.reduce) of the state as it is now. floor: what its `spread` is relative to where the mean of the
         planes is smaller. A mean that has fallen to a millionth of a millionth of what it was is named in a warning.
 
-        taken: without a pass over the state, the value that the last step took along: of the state before that step. For a reduction of the argument
-        `reductions`, for the grid, after a step that steps() has yielded."""
+        taken=True gives the value of the state one step earlier, which the sweep took along, and reads nothing. The reduction must be one of `reductions`,
+        with one value for the grid. It fails before the first step."""
         if not isinstance(reduction, Reduction):
             raise KernelError(f"{reduction!r} is no reduction: decorate the function with memext.reduce")
         if self.kernel is None:

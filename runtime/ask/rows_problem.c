@@ -137,23 +137,28 @@ const struct mx_option mx_rows_problem[] = {
      .needs = "kernel resume", .on_resume = MX_RESUME_SAME},
     {"edit-param", 0, MX_GROUP_KERNEL, RUN, 0, 1, true, .take = mx_ask_words, FIELD(edit_params),
      .argument = "NAME=VALUE", .summary = "Changes a parameter when the run goes on. Repeat it for others.",
-     .more = "The new value holds from the step of the last commit on, so the run needs more steps than "
-             "that. If it "
-             "ends before it commits again, the store is unchanged: give the option once more. --param may "
-             "be the "
-             "value at the beginning or the one now. A parameter over time takes another file instead.",
+     .more = "The new value holds from the step of the last commit on. Alone it needs a larger -t, and the "
+             "next commit "
+             "stores it. If the run ends before, the store is unchanged: give the option once more. Beside "
+             "--edit-input "
+             "both are committed before the next step. --param may be the value at the beginning or the one "
+             "now. A "
+             "parameter over time takes another file instead.",
      .needs = "resume"},
     {"edit-input", 0, MX_GROUP_PROBLEM, RUN, 0, 1, true, .take = mx_ask_words, FIELD(edit_inputs),
      .argument = "[FIELD=]GRID.npy", .summary = "Replaces a field when the run goes on.",
-     .more =
-         "Of a field of the state the file has the cells of the step of the last commit. With a frame it "
-         "replaces the frame as well, "
-         "without one the interior alone. What the sides of the run say of the frame holds as before. One "
-         "pass over the state writes the other Buffer, which is committed before the next step. Repeat "
-         "it for other fields.\n"
-         "A field that the kernel only reads holds from there on. It can be replaced if the store has a copy "
-         "of "
-         "it.",
+     .more = "The file holds the new cells of a field of the state. They take the place of those at the last "
+             "commit. It "
+             "has the field's type, and the grid's shape. With the frame it replaces the frame as well, "
+             "without it the "
+             "interior alone. At sides that are not fixed memext makes the frame from the interior. One pass "
+             "writes "
+             "the other Buffer, which is committed before the next step. -t may stay as it was. Repeat the "
+             "option for "
+             "other fields.\n"
+             "New values of a read-only field hold from that step on. They can be given if the store has a "
+             "copy of the "
+             "field.",
      .needs = "resume"},
     {"field", 0, MX_GROUP_KERNEL, BOTH, FIRST, 1, true, .take = mx_ask_words, FIELD(fields),
      .argument = "NAME=FILE", .summary = "File of a field that the kernel only reads. Repeat it for others.",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Burgers' equation with the time step of the CFL condition: adaptive_dt.py [DEVICE] [CELLS]
 
-dt follows from the largest speed, which the sweeps take along, so it costs no pass over the grid."""
+dt follows from the largest speed, which the sweeps take along without a pass. It is that of one step ago: COURANT leaves room for its growth."""
 import sys
 
 import numpy as np

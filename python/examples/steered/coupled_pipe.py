@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Heat in rock around a pipe, whose water is a model in one dimension of its own: coupled_pipe.py [DEVICE] [CELLS]
 
-At every check the rock gives heat to the water, the water flows on, and the rock's cells at the pipe get its temperature."""
+At every check the rock heats the water, the water flows on, and the cells on the axis get its temperature. The store lacks the water: it begins anew."""
 import sys
 
 import numpy as np
@@ -29,7 +29,7 @@ def around(u, c):
 
 def compute(device, n=30, steps=60):
     c, water = (n + 2) // 2, np.full(n, COLD)
-    with mx.Run(heat, u=HOT, shape=(n, n, n), device=device, dram="64MiB", resume=False, force=True) as run:
+    with mx.Run(heat, u=HOT, shape=(n, n, n), device=device, dram="64MiB", resume=False) as run:
         for _ in run.steps(steps, check=CHECK):
             water = flow(water, around(run["u"], c))
             run["u"][1:-1, c, c] = water
@@ -37,4 +37,4 @@ def compute(device, n=30, steps=60):
 
 
 if __name__ == "__main__":
-    print(f"the water leaves with {compute(*sys.argv[1:2] or ['.'], *map(int, sys.argv[2:3]))[1][-1]:.2f} degrees")
+    print(f"the water leaves with {compute(*sys.argv[1:2] or ['pipe.memext'], *map(int, sys.argv[2:3]))[1][-1]:.2f} degrees")

@@ -429,14 +429,15 @@ int mx_run_compare(mx_run *run, mx_why *why);
 
 /* What a program does to the state that a run goes on from, with the option `resume`. The run reads all
  * planes of the state in order of z and calls `planes` for each. It writes what comes back to another Buffer
- * and commits that before the next step, with the new values of the option edit-param. Killed before the
- * commit, the store has the state as it was, and after it the changed one. */
+ * and commits that before the next step, with the new values of the option edit-param. If the process is
+ * killed before the commit, the store has the old state; after it, the new one. */
 struct mx_edit {
     uint32_t size; /* sizeof(struct mx_edit) */
     void *context; /* first argument of the function */
-    /* box[0] to box[n - 1] are the same plane of each field of the state, as mx_sink has them: change
-     * box->data. Calls come one at a time, on a thread of the library. 0, or a negative errno that ends the
-     * run, with a sentence in *why (or none); nothing is changed in the store then. */
+    /* box[0] to box[n - 1] are the same plane of each field of the state, of a rank its own planes: change
+     * box->data. Cells count the frame if `frame` says so, else they begin with the interior. Calls come one
+     * at a time, on a thread of the library. 0, or a negative errno that ends the run, with a sentence in
+     * *why (or none); nothing is changed in the store then. */
     int (*planes)(void *context, const struct mx_grid_box *box, int32_t n, mx_why *why);
     /* The planes come with their frame, and the frame may be changed where the sides are fixed. Otherwise
      * they are those of the interior. */
@@ -449,9 +450,9 @@ struct mx_edit {
     const struct mx_source *source;
 };
 
-/* Asks for that, before mx_run_prepare or mx_run_start. *edit is copied, *source and the names too. Also for
- * a run without steps left: it changes the state and ends. -EINVAL (without resume, or size), -EALREADY (it
- * was prepared or started).
+/* Asks the run to make these changes. Call it before mx_run_prepare or mx_run_start. *edit is copied, *source
+ * and the names too. Also for a run without steps left: it changes the state and ends. -EINVAL (`resume` is
+ * not set, or `size` is wrong), -EALREADY (it was prepared or started).
  */
 int mx_run_edit(mx_run *run, const struct mx_edit *edit, mx_why *why);
 
