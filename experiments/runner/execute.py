@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import resource
+import select
 import shutil
 import signal
 import subprocess
@@ -100,13 +101,32 @@ def _session_members(leader):
     return members
 
 
+def _ended(process, timeout_s):
+    """Its exit status. Not by Popen.wait, which holds a lock that an interrupt may leave locked: then nobody could wait any more."""
+    if process.returncode is not None:
+        return process.returncode
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        waiting = select.poll()
+        waiting.register(descriptor, select.POLLIN)
+        if not waiting.poll(timeout_s * 1000):
+            raise subprocess.TimeoutExpired(process.args, timeout_s)
+    finally:
+        os.close(descriptor)
+    numbers = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    try:
+        return process.wait()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, numbers)
+
+
 def stop(process, grace_s=GRACE_S):
     """Ends the command. limit-memory passes a first SIGTERM on, kills its child on the second and cleans up after either."""
     for _ in range(2):
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(grace_s)
+            _ended(process, grace_s)
             break
     end = time.monotonic() + KILLED_S
     # again until none is left: one may have started another meanwhile, and a killed process takes a moment to go
@@ -160,7 +180,7 @@ def _wait(words, errors, timeout_s, mark):
             stderr.write(f"cannot start {words[0]}: {error}\n".encode())
             return 127, False
         try:
-            return process.wait(timeout_s), False
+            return _ended(process, timeout_s), False
         except subprocess.TimeoutExpired:
             stop(process)
             return None, True
