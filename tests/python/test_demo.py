@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """experiments/demo.sh with programs that only write down how they were called, and analysis/compare.py, which makes its table."""
+import itertools
 import json
 import os
 import re
@@ -95,18 +96,16 @@ def test_the_picture_is_drawn(tmp_path):
     assert (tmp_path / "p.png").stat().st_size > 0 and "writes not counted" in (tmp_path / "p.svg").read_text()
 
 
-MEMEXT = """#!/usr/bin/python3
-import json, os, pathlib, sys
-sys.path[:0] = [%r, %r]
-from test_demo import made, recorded
+# Its reports and its timeline lie beside it.
+MEMEXT = """#!/usr/bin/python3 -IS
+import json, os, pathlib, shutil, sys
+here = pathlib.Path(sys.argv[0]).parent
 words = sys.argv[1:]
 value = dict(zip(words, words[1:]))
 with open(os.environ["LOG"], "a") as log:
     print(json.dumps([os.environ.get("AROUND", "").split(), words]), file=log)
-recorded(pathlib.Path(value["--timeline"]), 2**30)
-report = made("", value["--backend"], fused="--no-fuse" not in words)
-del report["label"]
-json.dump(report, open(value["--json"], "w"))
+shutil.copy(here / "timeline", value["--timeline"])
+shutil.copy(here / f"{value['--backend']}-{'--no-fuse' not in words}.json", value["--json"])
 """
 # Of with-settings: the disk of this machine has 4096 KiB. COMMAND runs with what was asked for.
 WITH_SETTINGS = """#!/bin/bash
@@ -137,7 +136,12 @@ def tree(place, monkeypatch):
         shutil.copy(ROOT / "experiments" / name, place / "experiments")
     shutil.copytree(ROOT / "analysis", place / "analysis")
     shutil.copy(ROOT / "packages.txt", place)
-    written(place / "build/release/memext", MEMEXT % (str(ROOT), str(ROOT / "tests/python")))
+    written(place / "build/release/memext", MEMEXT)
+    recorded(place / "build/release/timeline", GIB)
+    for backend, fused in itertools.product(("dram", "swap", "mmap", "aio", "uring"), (False, True)):
+        a_report = made("", backend, fused=fused)
+        del a_report["label"]
+        (place / f"build/release/{backend}-{fused}.json").write_text(json.dumps(a_report))
     written(place / "experiments/with-settings", WITH_SETTINGS)
     written(place / "experiments/limit-memory", LIMIT_MEMORY)
     written(place / "tools/cmake", "#!/bin/sh\n")

@@ -110,8 +110,7 @@ def test_arrays_of_no_cells_and_of_no_numbers(mx, tmp_path):
                 mx.save(cells, tmp_path / f"odd{ending}")
     need("matplotlib")
     most = np.finfo(float).max
-    for cells in (np.zeros((3, 4, 5)) > 1, np.zeros((3, 4, 5), "f2"), np.full((3, 4, 5), 1e300), np.full((3, 4, 5), most), np.full((3, 4, 5), np.nan),
-                  np.full((3, 4, 5), 5e-324), 1e300 + 1e285 * np.arange(60).reshape(3, 4, 5)):  # fmt: skip
+    for cells in (np.zeros((3, 4, 5)) > 1, np.full((3, 4, 5), most), np.full((3, 4, 5), np.nan), 1e300 + 1e285 * np.arange(60).reshape(3, 4, 5)):
         assert mx.view(cells, tmp_path / "a.png").stat().st_size > 5000
     for cells in np.zeros((0, 4, 5)), np.zeros((3, 4, 5), "c8"):
         with pytest.raises(mx.MemextError, match="real numbers"):

@@ -2,6 +2,7 @@
 """Runs of the Python package: what fields begin with, refusals, going on, pickles and forks."""
 import ast
 import functools
+import gc
 import os
 import re
 import shutil
@@ -163,6 +164,7 @@ def test_a_store_that_began_with_something_else_is_not_taken_for_ours(mx, mixed,
 
 IDENTITIES = """
 import functools
+import gc
 import numpy as np
 from memext.computed import Function
 from memext.sources import Source
@@ -290,10 +292,18 @@ def test_pickles_forks_and_threads(mx, mixed, quick_place, tmp_path, monkeypatch
     assert list(quick_place.iterdir()) == []
 
 
-def test_a_directory_without_a_name_stays_while_it_is_read(mx, mixed, quick_place, monkeypatch):
+@pytest.fixture
+def few_objects():
+    """A collection looks at what the test makes alone: other tests have left millions of objects."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+def test_a_directory_without_a_name_stays_while_it_is_read(mx, mixed, quick_place, monkeypatch, few_objects):
     """Nobody closes these runs: arrays and stores, what is made of them, their copies hold the directory, and pickles do not; keep is looked at last."""
     import copy
-    import gc
     import pickle
     monkeypatch.chdir(quick_place)
     u = np.random.default_rng(6).random((6, 7, 8))

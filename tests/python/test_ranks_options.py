@@ -178,7 +178,7 @@ def test_accel_of_systems(request, memext, place, tmp_path, name, accel):  # noq
     check_bus(result, 3)
 
 
-@pytest.mark.parametrize("accel", ["host", "opencl", "cuda"])
+@pytest.mark.parametrize("accel", ["host", "cuda", pytest.param("opencl", marks=[pytest.mark.long])])  # each rank compiles for seconds
 def test_accel_points_norms_snapshots(request, memext, place, tmp_path, accel):  # noqa: F811
     """Sources near the ends of ranks, probes of some ranks alone, norms and snapshots, around a periodic z; then on without the accelerator."""
     use(request, memext, accel)

@@ -138,6 +138,9 @@ def test_the_flag_stands_in_the_picture(tmp_path):
 # ------------------------------------------------------------------ the page of text
 
 
+of_the_page = pytest.mark.xdist_group("page")  # one process makes it
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
@@ -147,6 +150,7 @@ def page(tmp_path_factory):
     return decided, (folder / "docs" / "results.md").read_text(), (folder / "report.html").read_text()
 
 
+@of_the_page
 def test_the_page_has_every_finding_with_its_rule(page):
     decided, text, html = page
     for v in decided:
@@ -157,6 +161,7 @@ def test_the_page_has_every_finding_with_its_rule(page):
     assert order == sorted(order) and verdicts.RULES in text
 
 
+@of_the_page
 def test_the_page_has_commit_and_machine(page):
     _, text, _ = page
     found = results.read_all(RECORDED)
@@ -165,6 +170,7 @@ def test_the_page_has_commit_and_machine(page):
     assert "Runs of several commits" in text and "Predicted seconds miss" in text and "## Failed runs" in text
 
 
+@of_the_page
 def test_its_tables_are_tables(page):
     """Every row of a table has the cells of its head, whatever stands in the numbers."""
     assert report.cells(["a|b", "c\nd"]) == "| a\\|b | c d |"
@@ -179,6 +185,7 @@ def test_its_tables_are_tables(page):
         width = count
 
 
+@of_the_page
 def test_the_report_shows_findings_predictions_and_regret(page):
     _, _, html = page
     assert all(f'id="{name}"' in html for name in ("findings", "effects", "predicted", "regret")) and html.count('id="findings"') == 1

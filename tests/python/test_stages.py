@@ -140,7 +140,9 @@ def test_a_run_that_dies_goes_on(memext, quick_place, folder, name):
     assert found & {1, 3, 5} and found & {2, 4, 6}, found
 
 
-@pytest.mark.parametrize("name, accel", [(name, accel) for accel in ("host", "opencl", "cuda") for name in SCHEMES])
+# OpenCL compiles each stage for seconds: all schemes when there is time.
+@pytest.mark.parametrize("name, accel", [pytest.param(name, accel, marks=[pytest.mark.long] if accel == "opencl" and name != "rk3" else [])
+                                         for accel in ("host", "opencl", "cuda") for name in SCHEMES])  # fmt: skip
 def test_accelerators(request, memext, quick_place, folder, name, accel):
     use(request, memext, accel)
     s = SCHEMES[name]

@@ -1,21 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Engines against the in-order execution of an advance by the plain kernel, bit by bit. */
+#include "effort.h"
 #include "engine_world.h"
 
-#if defined(__SANITIZE_THREAD__) /* which takes twenty times as long */
-
-enum { FEWER = 10 };
-
-#else
-
-enum { FEWER = 1 };
-
-#endif
+enum { SHARE = 3 }; /* one of so many cases in a short run: test_conformance draws the same engines too */
 
 static void many_of(const char *name, bool systems, bool seams, int count) {
     const struct mx_engine_ops *ops = mx_engine_find(name);
     cr_assert_not_null(ops);
-    for (int i = 0; i < count / FEWER; i++) {
+    for (int i = mx_cases(count, SHARE); i > 0; i--) {
         struct world w;
         make_world(&w, systems, seams);
         mx_engine *engine = NULL;
@@ -141,7 +134,7 @@ static void sweep_of_calls(struct world *w, const struct mx_engine_ops *ops, mx_
 
 static void many_sweeps(const char *name, bool systems, int count) {
     const struct mx_engine_ops *ops = mx_engine_find(name);
-    for (int i = 0; i < count / FEWER; i++) {
+    for (int i = mx_cases(count, SHARE); i > 0; i--) {
         struct world w;
         if (systems)
             make_system_problem(&w);
