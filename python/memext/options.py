@@ -13,6 +13,7 @@ OWN = {
     "input": "the name of the field",
     "init": "the name of the field",
     "same": "resume",
+    "supersede": "the name of the field",
 }
 
 # {keyword: (its value, what it says)}

@@ -52,8 +52,8 @@ struct mx_options {
     uint64_t dram_bytes, reserve_bytes; /* 0 = not given */
     enum mx_advice advice;
     /* plan_only: of tune, whose fields may be without values */
-    bool dry_run, plan_only, verify, resume, same, quiet, force, keep, sqpoll, iopoll, uncached, no_register,
-        lock, no_lock, no_fuse;
+    bool dry_run, plan_only, verify, resume, same, supersede, quiet, force, keep, sqpoll, iopoll, uncached,
+        no_register, lock, no_lock, no_fuse;
     uint64_t queue_depth, request_bytes, workers;
     const char *timeline, *trace;
     /* tune */

@@ -415,6 +415,7 @@ static void parse_rest(struct mx_note_reader *r, const json_t *o, struct mx_note
     if (json_object_get(o, "ranks") != NULL) parse_ranks(r, json_object_get(o, "ranks"), n);
     n->run = parse_identity(r, o, "run");
     if (json_object_get(o, "cut") != NULL) n->cut = (int32_t)mx_note_whole(r, o, "cut", 1, 1 << 24);
+    mx_note_parse_former(r, json_object_get(o, "former"), &n->former);
     n->keep = json_is_true(json_object_get(o, "keep"));
     n->ignores_nonfinite = parse_nonfinite(r, json_object_get(o, "nonfinite"));
     n->different = json_is_true(json_object_get(o, "different"));

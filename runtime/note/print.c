@@ -243,6 +243,7 @@ static json_t *print_all(const struct mx_note *n, int32_t kept) {
     put_moment(o, n);
     if (n->ranks > 0) mx_json_put(o, "ranks", print_ranks(n));
     put_identity(o, "run", n->run);
+    if (n->former.runs > 0) mx_json_put(o, "former", mx_note_print_former(&n->former));
     if (n->cut > 0) mx_json_put_whole(o, "cut", n->cut);
     mx_json_put_whole(o, "buffers", n->n_buffers);
     if (n->pending) mx_json_put(o, "pending", print_samples(n));
