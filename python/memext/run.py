@@ -15,7 +15,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from . import _core
+from . import _core, replaced
 from .arrays import Array, ObjectArray, Store
 from .edits import Edits, ReplacedArray, StateArray
 from .errors import KernelError, MemextError
@@ -30,7 +30,6 @@ from .problem import Problem
 from .profiles import Profile
 from .progress import Progress, step_of
 from .reducing import reduce_store, taken_by_sweep, warn_of_noise
-from .replaced import check_fields
 from .report import Plan, Report
 from .sources import FRAMES, Sink
 from .words import absolute, size_of, words_of
@@ -53,6 +52,7 @@ class Run:
     device: the directory, file (a new one ends in .memext or .store) or block device of the store; None: a directory that is made beside the program and
     goes with the run, or, where nobody ends that, with the last of the arrays and stores that it has handed out. Paths are of the directory that the
     program is in when it makes the run.
+    Fields may be those of the store in `device` itself, memext.open(device)[NAME]: it stays until the run's first commit.
     resume: "auto" goes on with a store of the same problem that is there, and refuses another's; True demands one; False begins anew (with force=True
     whatever is there). The same problem: all that decides bits, from the kernel to what the fields begin with, arrays by their cells, large files by
     name, size, time and a sample. The number of steps, plans and outputs may be others. keep: the store stays.
@@ -107,6 +107,8 @@ class Run:
         self.backend = self._problem.extra.get("backend")
         self.params = Parameters(kernel.params if isinstance(kernel, Kernel) else {}, {n: v for r in self.reductions for n, v in r.params.items()},
                                  self._problem.params, self._edits_are)
+        if self._device is not None:
+            self._problem.here = replaced.fields_here(self._problem.fields, self._device)
         for option, way in (("edit_param", "run.params[NAME] = VALUE"), ("edit_input", "run[NAME][...] = VALUES")):
             if option in fields_and_options:
                 raise MemextError(f"{option}: between steps, a program says {way}", errno.EINVAL)
@@ -249,11 +251,13 @@ class Run:
         if self._worked or self._left:
             self._check_mark(info)
         else:
-            self._compare()
+            if replaced.begins_with(self, info):
+                return False
             self.params.found((info["problem"].get("kernel") or {}).get("params", {}))
             self._edits.found(info)
         self._edits_made = info["edits"]
         self._mark, self.step = _core.mark(info), info["step"]
+        replaced.known.add(info["run"])
         self._met = info.get("met") is not None and "until" in self._problem.extra
         return True
 
@@ -291,7 +295,7 @@ class Run:
         if self.reductions and check is not None:
             extra = {"check": check, **extra}
         if sink is None and not resumed:
-            check_fields(self._problem.fields, source, self._place())
+            extra |= replaced.check_place(self._problem, source, self._place())
         first, ours = self.step, self._mark[1] if resumed and self._mark else None
         if source is not None:
             source.limit(size_of(extra["dram"]) if extra.get("dram") else _core.dram_bytes())
@@ -326,6 +330,7 @@ class Run:
                 job.close()
                 if left is not None and ours in (None, _core.mark(left)[1]):
                     self._left = True
+                    replaced.known.add(left["run"])
                     now = self._look() or left  # closed, which may have written down a new Buffer
                     self._mark = _core.mark(now if (now["run"], now["step"]) == (left["run"], left["step"]) else left)
         if left is not None:
@@ -390,6 +395,8 @@ class Run:
         extra.pop("force", None)
         if self._device is not None:
             extra.setdefault("device", self._device)
+        if self._problem.here and extra.get("device") == self._device:
+            extra["supersede"] = True
         job = Job([*words, f"steps={steps}", "dry-run", *words_of(extra)], source)
         try:
             job.prepare()
@@ -458,6 +465,8 @@ class Run:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is not None:
             self._edits.asked.clear()
+        elif self._mark is not None:
+            replaced.ended.add(f"{self._mark[1]:016x}")
         # Nobody can go on with a place that has no name of the user's; all else stays after an error.
         self.close(keep=self.keep if kind is None else self._device is not None)
         if error is not None and self.keep and self._worked and self.backend not in ANONYMOUS and hasattr(error, "add_note"):
