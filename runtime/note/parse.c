@@ -330,7 +330,8 @@ static void parse_check(struct mx_note_reader *r, const json_t *list, struct mx_
 
 static void parse_checks(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {
     if (o == NULL) return;
-    const json_t *until = mx_note_member(r, o, "until"), *norms = mx_note_member(r, o, "norms");
+    const json_t *until = mx_note_member(r, o, "until"), *norms = mx_note_member(r, o, "norms"),
+                 *seconds = json_object_get(o, "seconds");
     const int64_t most = INT64_C(1) << 40;
     n->check = mx_note_whole(r, o, "every", 1, INT64_MAX / 4);
     n->history.stride = mx_note_whole(r, o, "stride", 0, most);
@@ -343,6 +344,7 @@ static void parse_checks(struct mx_note_reader *r, const json_t *o, struct mx_no
     }
     for (size_t i = 0; i < json_array_size(norms) && r->ok; i++) {
         parse_check(r, json_array_get(norms, i), &n->history.kept[n->history.n++]);
+        n->history.kept[i].result.simulated_s = seconds != NULL ? parse_number(r, seconds, i) : NAN;
         const int64_t step = n->history.kept[i].result.step;
         if (step < 1 || step > n->time || (i > 0 && step <= n->history.kept[i - 1].result.step) ||
             n->history.kept[i].number < 1 || n->history.kept[i].number > most)

@@ -153,6 +153,15 @@ static json_t *print_history(const struct mx_norms_history *h) {
     return all;
 }
 
+/* Of these checks, where the length of a step may have been another one then; programs of before ignore it.
+ */
+static json_t *print_seconds(const struct mx_norms_history *h) {
+    json_t *all = json_array();
+    for (int32_t i = 0; i < h->n; i++)
+        json_array_append_new(all, print_number(h->kept[i].result.simulated_s));
+    return all;
+}
+
 /* kept: of the history at most. */
 static json_t *print_checks(const struct mx_note *n, int32_t kept) {
     json_t *o = json_object(), *until = json_array();
@@ -163,6 +172,7 @@ static json_t *print_checks(const struct mx_note *n, int32_t kept) {
     if (kept > 0) mx_history_up_to(&n->history, n->time, kept, &history);
     mx_json_put_whole(o, "stride", history.stride);
     mx_json_put(o, "norms", print_history(&history));
+    if (n->n_edits > 0 && history.n > 0) mx_json_put(o, "seconds", print_seconds(&history));
     if (n->met.until[0] == 0) return o;
     mx_json_put(o, "met", json_string(n->met.until));
     mx_json_put(o, "met_value", print_number(n->met.value));
