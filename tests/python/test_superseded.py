@@ -5,13 +5,11 @@ import errno
 import os
 import random
 import shutil
-import signal
-import subprocess
-import time
 
 import numpy as np
 import pytest
 from package import cache, environment, load, mx  # fixtures
+from test_state_kills import KILLS, kill_often
 
 KERNELS = """import memext as mx
 
@@ -160,7 +158,6 @@ with mx.Run(moved, v=store["u"], c=store["k"], w=np.random.default_rng(9).random
         run["w"][5:9] = run["v"][3, 4, 5]
     np.save(place + "/result.npy", run["v"][...])
 """
-KILLS = 100 if LONG else 1
 
 
 @pytest.mark.parametrize("words", [[], ["integrity"], ["commit_every"]], ids=["two", "integrity", "three"])
@@ -168,40 +165,25 @@ def test_program_that_is_killed(environment, mx, quick_place, tmp_path, kernels,
     """At any moment, and started again each time: the store is the former one, whole, or one of the new run; the bits in the end are always the same."""
     (tmp_path / "program.py").write_text(PROGRAM)
     given = {w: True if w == "integrity" else 1000 for w in words}
-    rng, killed, stood = random.Random(len(words)), 0, set()
     u, k = (np.random.default_rng(i).random((22, 100, 150)) for i in (1, 2))
     with mx.Run(kernels.heat, u=u, k=k, device=quick_place, resume=False, force=True, **OPTIONS, plan="stream by=98 bt=2", **given) as run:
         former = np.asarray(run.advance(4)["u"])
     shutil.copytree(quick_place, tmp_path / "kept")
-    command = [str(environment), str(tmp_path / "program.py"), str(quick_place), str(tmp_path), *words]
-    warm = subprocess.run(command, capture_output=True, text=True, timeout=300)  # the kernel is compiled
-    assert warm.returncode == 0, warm.stderr
-    shutil.rmtree(quick_place)
-    shutil.copytree(tmp_path / "kept", quick_place)
-    begin = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    whole = time.monotonic() - begin
-    assert done.returncode == 0, done.stderr
-    want = np.load(quick_place / "result.npy")
-    for _ in range(KILLS):
+    stood = set()
+
+    def begin():
         shutil.rmtree(quick_place)
         shutil.copytree(tmp_path / "kept", quick_place)
-        for _ in range(60):
-            program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            try:
-                _, error = program.communicate(timeout=whole * (0.4 + 0.6 * rng.random()))
-                assert program.returncode == 0, error
-                break
-            except subprocess.TimeoutExpired:
-                program.send_signal(signal.SIGKILL)
-                program.communicate()
-                killed += 1
-            store = mx.open(quick_place)
-            stood.add(store.info["former"] is None)
-            assert store.info["former"] is not None or np.array_equal(store["u"], former)
-        assert np.array_equal(np.load(quick_place / "result.npy"), want)
-    assert killed > 0 or KILLS < 10
-    assert stood == {True, False} or KILLS < 10
+
+    def seen():
+        store = mx.open(quick_place)
+        stood.add(store.info["former"] is None)
+        assert store.info["former"] is not None or np.array_equal(store["u"], former)
+
+    results = []
+    kill_often([str(environment), str(tmp_path / "program.py"), str(quick_place), str(tmp_path), *words], random.Random(len(words)), begin,
+               lambda: results.append(np.load(quick_place / "result.npy").tobytes()), seen)
+    assert len(set(results)) == 1 and (stood == {True, False} or KILLS < 20)
 
 
 def test_started_again(mx, quick_place, kernels):
