@@ -14,6 +14,7 @@ OWN = {
     "init": "the name of the field",
     "same": "resume",
     "supersede": "the name of the field",
+    "reduce_stored": "reductions",
 }
 
 # {keyword: (its value, what it says)}

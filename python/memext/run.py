@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import operator
 import os
 import pathlib
@@ -29,7 +30,7 @@ from .places import OwnPlace
 from .problem import Problem
 from .profiles import Profile
 from .progress import Progress, step_of
-from .reducing import reduce_store, taken_by_sweep, warn_of_noise
+from .reducing import is_stored, reduce_store, stored_by_sweep, taken_by_sweep, warn_of_noise
 from .report import Plan, Report
 from .sources import FRAMES, Sink
 from .words import absolute, size_of, words_of
@@ -293,7 +294,7 @@ class Run:
         sink = Sink() if self.backend in ANONYMOUS else None
         extra = self._resuming() if resumed else {**self._problem.extra, **({"device": self._place(), "keep": True} if sink is None else {})}
         if self.reductions and check is not None:
-            extra = {"check": check, **extra}
+            extra = {"check": check, **extra, "reduce_stored": self._stored_reductions if sink is None else []}
         if sink is None and not resumed:
             extra |= replaced.check_place(self._problem, source, self._place())
         first, ours = self.step, self._mark[1] if resumed and self._mark else None
@@ -335,6 +336,10 @@ class Run:
                     self._mark = _core.mark(now if (now["run"], now["step"]) == (left["run"], left["step"]) else left)
         if left is not None:
             self._check_mark(self._look() or left)
+
+    @functools.cached_property
+    def _stored_reductions(self) -> list[str]:
+        return [r.name for r in self.reductions if is_stored(self, r)]
 
     def advance(self, steps: int, progress: Any = False) -> Run:
         """Computes until step `steps` (counted from the beginning, also of a run that goes on)."""
@@ -406,7 +411,8 @@ class Run:
 
     def reduce(self, reduction: Reduction, floor: float = 0.0, taken: bool = False) -> Reduced:
         """The values of a reduction (memext.reduce) of the state as it is now. floor: what its `spread` is relative to where the mean of the
-        planes is smaller. A mean that has fallen to a millionth of a millionth of what it was is named in a warning.
+        planes is smaller. Of a declared reduction the sweep has it, where that reads fields of the state at the cell alone and no parameters, has one value
+        for the grid, and the step is a check: then nothing is read. A mean that has fallen to a millionth of a millionth of what it was is named in a warning.
 
         taken=True gives the value of the state one step earlier, which the sweep took along, and reads nothing. The reduction must be one of `reductions`,
         with one value for the grid. It fails before the first step."""
@@ -418,12 +424,15 @@ class Run:
             self._worked |= self._going_on()
         if taken:
             return taken_by_sweep(self, reduction, floor)
+        if not (isinstance(floor, (int, float, np.number)) and 0 <= floor < float("inf")):
+            raise MemextError(f"floor={floor!r}: a number of 0 or more is needed", errno.EINVAL)
+        known = stored_by_sweep(self, reduction, float(floor))
+        if known is not None:
+            return known
         arrays = {n: self[n] for n in self._problem.state if self.kernel.has_field(n)}
         stored = {} if self._memory is not None else self.store.fields
         for n in self._problem.fixed:
             arrays[n] = self[n] if n in stored else self._problem.fields[n]  # type: ignore[assignment]
-        if not (isinstance(floor, (int, float, np.number)) and 0 <= floor < float("inf")):
-            raise MemextError(f"floor={floor!r}: a number of 0 or more is needed", errno.EINVAL)
         result = reduce_store(self, reduction, arrays, float(floor))
         warn_of_noise(self, reduction, result)
         return result

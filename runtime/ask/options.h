@@ -40,6 +40,7 @@ struct mx_options {
     const char *nonfinite;  /* --nonfinite: end or ignore; NULL = not given */
     int64_t check;          /* --check; 0 = not given */
     struct mx_words untils; /* --until */
+    struct mx_words reduce_stored;
     /* --snapshot: steps from one to the next (0 = none), one cell of how many; the directory stands in the
      * option's text, so many bytes of it */
     int64_t snapshot_every, snapshot_stride;

@@ -137,6 +137,8 @@ struct mx_note {
     int64_t check;                  /* norms every so many steps; 0 = none */
     int32_t n_until;
     char until[MX_UNTILS_MOST][MX_UNTIL_TEXT];
+    int32_t n_stored;                /* reductions of the state at `time` that are known, by the kernel's */
+    double stored[MX_MAX_REDUCES];   /* numbers; NAN = not. n_stored 0: none */
     struct mx_met met;               /* the criterion that ended the run at `time` */
     struct mx_norms_history history; /* up to `time`; of it the text has what there is room for */
 };

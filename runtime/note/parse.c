@@ -350,6 +350,10 @@ static void parse_checks(struct mx_note_reader *r, const json_t *o, struct mx_no
             n->history.kept[i].number < 1 || n->history.kept[i].number > most)
             r->ok = false;
     }
+    const json_t *stored = json_object_get(o, "stored");
+    if (json_array_size(stored) > MX_MAX_REDUCES) r->ok = false;
+    for (size_t i = 0; i < json_array_size(stored) && r->ok; i++)
+        n->stored[n->n_stored++] = parse_number(r, stored, i);
     if (!r->ok || json_object_get(o, "met") == NULL) return;
     mx_note_word(r, o, "met", n->met.until, sizeof n->met.until);
     const json_t *value = mx_note_member(r, o, "met_value");

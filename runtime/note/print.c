@@ -162,6 +162,12 @@ static json_t *print_seconds(const struct mx_norms_history *h) {
     return all;
 }
 
+static json_t *print_stored(const struct mx_note *n) {
+    json_t *all = json_array();
+    for (int32_t i = 0; i < n->n_stored; i++) json_array_append_new(all, print_number(n->stored[i]));
+    return all;
+}
+
 /* kept: of the history at most. */
 static json_t *print_checks(const struct mx_note *n, int32_t kept) {
     json_t *o = json_object(), *until = json_array();
@@ -173,6 +179,7 @@ static json_t *print_checks(const struct mx_note *n, int32_t kept) {
     mx_json_put_whole(o, "stride", history.stride);
     mx_json_put(o, "norms", print_history(&history));
     if (n->n_edits > 0 && history.n > 0) mx_json_put(o, "seconds", print_seconds(&history));
+    if (n->n_stored > 0) mx_json_put(o, "stored", print_stored(n));
     if (n->met.until[0] == 0) return o;
     mx_json_put(o, "met", json_string(n->met.until));
     mx_json_put(o, "met_value", print_number(n->met.value));

@@ -151,6 +151,9 @@ static json_t *json_last_check(const struct mx_note *n) {
     for (int32_t i = 0; i < last->n_reduce; i++)
         json_array_append_new(values, mx_json_number(last->reduce[i]));
     mx_json_put(o, "reductions", values);
+    json_t *stored = json_array();
+    for (int32_t i = 0; i < n->n_stored; i++) json_array_append_new(stored, mx_json_number(n->stored[i]));
+    mx_json_put(o, "stored", stored);
     return o;
 }
 

@@ -168,3 +168,95 @@ def test_no_room_for_other_values(memext, mounted, tmp_path, fixed):
     assert (folder / "memext.store").read_bytes()[:65536] == before[:65536]
     os.unlink(folder / "filler")
     assert memext.run("--resume", "-d", folder, "-t", 8, "--edit-input", f"k={other}", "--keep")["checksum"] == sums["k1"]
+
+
+REDUCED = {"stream": {"plan": "stream by=20 bt=2"}, "pieces": {"plan": "redundant by=9 bz=8 bt=3"}, "integrity": {"plan": "stream by=20 bt=4", "integrity": True},
+           "mmap": {"plan": "stream by=10 bt=2", "backend": "mmap"}, "three": {"plan": "stream by=20 bt=2", "commit_every": 1000}}
+
+
+@pytest.mark.parametrize(("form", "how"), [*(("jacobi", h) for h in REDUCED), ("leapfrog", "stream"), ("leapfrog", "pieces"), ("stages", "stream")])
+def test_reductions_of_stored_states(mx, quick_place, monkeypatch, form, how):
+    """Declared reductions at every check: the bits of a pass, and no pass; not a byte more is moved than by a run without them."""
+    def jacobi(u, v, k):
+        return u + 0.1 * k * (v[1, 0, 0] - u), v - 0.1 * (u - v[0, 1, 0])
+
+    def leapfrog(u, v, k):
+        return 2 * u - u.old + 0.01 * k * (v[1, 0, 0] - u), v.old - 0.1 * (u - v[0, 1, 0])
+
+    def first(u, v, k):
+        return u + 0.1 * k * (v[1, 0, 0] - u)
+
+    def second(v, u):
+        return v - 0.1 * (u - v[0, 1, 0])
+
+    kernel = mx.stages(first, second, fixed=["k"], name="stages") if form == "stages" else mx.kernel({"jacobi": jacobi, "leapfrog": leapfrog}[form], fixed=["k"])
+
+    def largest(u, v):
+        return abs(u - v) * 2
+
+    def total(u, v, x, z, t):
+        return u * v + 0.001 * x * z + t
+
+    def least(v):
+        return v
+
+    def near(u):
+        return u[1, 0, 0] - u
+
+    def with_k(u, k):
+        return u * k
+
+    operations = {largest: "max", total: "sum", least: "min", near: "sum", with_k: "sum"}
+    declared, passes = ([mx.reduce(f, op=op) for f, op in operations.items()] for _ in range(2))
+    rng, shape = np.random.default_rng(2), (22, 22, 32)
+    made = {n: rng.random(shape) for n in "uvk"} | {"device": quick_place, "dram": "64MiB", "keep": True, **REDUCED[how]}
+    import memext.run
+    by_pass = memext.run.reduce_store
+    bytes_of, called = [], []
+
+    def counted(run, reduction, *more):
+        called.append(reduction)
+        return by_pass(run, reduction, *more)
+
+    monkeypatch.setattr(memext.run, "reduce_store", counted)
+    for reductions in ([], declared):
+        with mx.Run(kernel, **made, reductions=reductions, resume=False, force=True) as run:
+            for step in run.steps(13, check=4):
+                values = [run.reduce(r).total for r in passes]
+                called.clear()
+                assert [run.reduce(r).total for r in reductions] == values[:len(reductions)]
+                assert {r.name for r in called} == ({"near", "with_k"} if reductions and step < 13 else {r.name for r in reductions})
+            bytes_of.append([moved(r) for r in run.reports])
+    assert bytes_of[0] == bytes_of[1] and len(bytes_of[0]) == 4
+
+
+def test_stored_reductions_and_changes(mx, quick_place):
+    """Of a changed state nothing is known of before, also when the change is committed; a program that is started again finds the value in the store."""
+
+    @mx.kernel
+    def half(u):
+        return 0.5 * u
+
+    @mx.reduce(op="max")
+    def largest(u):
+        return u
+
+    made = {"u": np.random.default_rng(9).random((9, 9, 9)), "device": quick_place, "dram": "64MiB", "keep": True, "reductions": [largest]}
+    with mx.Run(half, **made) as run:
+        for step in run.steps(8, check=4):
+            value = run.reduce(largest).total
+            assert value == np.asarray(run["u"])[1:-1, 1:-1, 1:-1].max()
+            if step == 4:
+                break
+    with mx.Run(half, **made) as run:
+        for step in run.steps(8, check=4):
+            if step == 4:
+                assert mx.open(quick_place).info["last_check"]["stored"] == [value] == [run.reduce(largest).total]
+                run["u"][3, 3, 3] = 7.0
+                assert run.reduce(largest).total == 7.0
+                break
+    assert mx.open(quick_place).info["edits"] == 1
+    with mx.Run(half, **made) as run:
+        run.advance(4)
+        assert mx.open(quick_place).info["last_check"] is None and run.reduce(largest).total == 7.0
+        assert run.advance(8).reduce(largest).total == 7.0 / 16
