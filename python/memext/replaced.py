@@ -18,7 +18,6 @@ from .identity import files_of
 from .sources import Source
 from .values import Values
 
-
 known: set[str] = set()  # runs that this process has begun, or gone on with
 ended: set[str] = set()  # and those of them that it has closed, other than by an error
 

@@ -8,8 +8,10 @@ import shutil
 import numpy as np
 import pytest
 from package import cache, environment, mx  # fixtures
-from test_edits import GRID
-from test_edits import kernels  # a fixture
+from test_edits import (
+    GRID,
+    kernels,  # a fixture
+)
 from test_state_edits import FIXED, check_bytes
 
 SEGMENTS = [(6, 0.05), (9, 0.02), (13, 0.07)]

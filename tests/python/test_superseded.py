@@ -8,6 +8,7 @@ import shutil
 
 import numpy as np
 import pytest
+from conftest import wait_until
 from package import cache, environment, load, mx  # fixtures
 from test_state_kills import KILLS, kill_often
 
@@ -133,14 +134,14 @@ def test_calls_that_fail(mx, quick_place, tmp_path, kernels, words):
         store = mx.open(quick_place)
         stood.add(store.info["former"] is None)
         if store.info["former"] is None:
-            assert store.step == 4 and all(np.array_equal(store[n], a) for n, a in former.items())
+            assert store.step == 4 and all(np.array_equal(np.asarray(store[n]), a) for n, a in former.items())
             if call % 4 == 0:
                 shutil.copytree(quick_place, tmp_path / "other", dirs_exist_ok=True)
                 with mx.Run(kernels.heat, u=former["u"], k=former["k"], device=tmp_path / "after.memext", **OPTIONS) as run:
                     after = np.asarray(run.advance(3)["u"])
                 rng = np.random.default_rng(5)
                 with mx.Run(kernels.heat, u=rng.random(SHAPE), k=rng.random(SHAPE), device=tmp_path / "other", **OPTIONS) as done:
-                    assert np.array_equal(done.advance(7)["u"], after)
+                    assert np.array_equal(np.asarray(done.advance(7)["u"]), after)
         with mx.Run(kernels.moved, **fields(), **arguments, resume="auto" if store.info["former"] is None else True) as run:
             assert np.asarray(run.advance(5)["v"]).tobytes() == want
     assert stood == {True, False}
@@ -176,9 +177,10 @@ def test_program_that_is_killed(environment, mx, quick_place, tmp_path, kernels,
         shutil.copytree(tmp_path / "kept", quick_place)
 
     def seen():
+        wait_until(lambda: not mx.open(quick_place).info["in_use"], "the end of the lock of a killed process")
         store = mx.open(quick_place)
         stood.add(store.info["former"] is None)
-        assert store.info["former"] is not None or np.array_equal(store["u"], former)
+        assert store.info["former"] is not None or np.array_equal(np.asarray(store["u"]), former)
 
     results = []
     kill_often([str(environment), str(tmp_path / "program.py"), str(quick_place), str(tmp_path), *words], random.Random(len(words)), begin,
@@ -220,7 +222,7 @@ def test_started_again(mx, quick_place, kernels):
     assert mx.open(quick_place).step == 8
     state = {n: np.asarray(mx.open(quick_place)[n]) for n in ("v", "c")}
     with run(kernels.heat) as third:  # another kernel is another run
-        assert third.advance(0).step == 0 and np.array_equal(third["u"], state["v"]) and np.array_equal(third["k"], state["c"])
+        assert third.advance(0).step == 0 and np.array_equal(np.asarray(third["u"]), state["v"]) and np.array_equal(np.asarray(third["k"]), state["c"])
     assert mx.open(quick_place).info["former"]["runs"] == 3
     with mx.Run(kernels.heat, u=mx.open(quick_place)["u"], k=2.0, device=quick_place, **OPTIONS) as known:  # of the same program
         known.advance(2)
@@ -232,7 +234,7 @@ def test_refused(mx, quick_place, tmp_path, kernels):
     former = begin(mx, kernels, quick_place)
 
     def stands():
-        return all(np.array_equal(mx.open(quick_place)[n], a) for n, a in former.items())
+        return all(np.array_equal(np.asarray(mx.open(quick_place)[n]), a) for n, a in former.items())
 
     u, k = (mx.open(quick_place)[n] for n in "uk")
     cases = [({"frame": "edge", "k": 1.0}, r"holds a grid of 28 x 18 x 20 interior cells, and the run .* has 30 x 20 x 22: the same are needed, or another place"),
@@ -245,9 +247,9 @@ def test_refused(mx, quick_place, tmp_path, kernels):
         assert stands()
     run = mx.Run(kernels.heat, u=u, k=k, device=quick_place, resume=False, **OPTIONS)
     with mx.Run(kernels.heat, u=np.random.default_rng(5).random(SHAPE), k=k, device=quick_place, resume=False, force=True, **OPTIONS) as other:
-        with pytest.raises(mx.MemextError, match="lies in the store|has gone on since"):
-            other.advance(1)
-            run.advance(2)
+        other.advance(1)
+    with pytest.raises(mx.MemextError, match="has gone on since"):
+        run.advance(2)
 
 
 def test_interrupted(memext, mx, quick_place, kernels):
@@ -261,7 +263,7 @@ def test_interrupted(memext, mx, quick_place, kernels):
     with pytest.raises(mx.MemextError, match="holds an interrupted run"), mx.Run(kernels.heat, u=store["u"], k=1.0, device=quick_place, resume=False, **OPTIONS) as run:
         run.advance(1)
     with mx.Run(kernels.heat, u=store["u"], k=1.0, device=quick_place, resume=False, force=True, **OPTIONS) as run:
-        assert np.array_equal(run.advance(0)["u"], state)
+        assert np.array_equal(np.asarray(run.advance(0)["u"]), state)
 
 
 def test_no_room(mx, loop, tmp_path, kernels):
@@ -277,6 +279,6 @@ def test_no_room(mx, loop, tmp_path, kernels):
         for call in (run.plan, run.advance):
             with pytest.raises(mx.MemextError, match="need|does not fit"):
                 call(2)
-        assert np.array_equal(mx.open(device)["u"], former)
+        assert np.array_equal(np.asarray(mx.open(device)["u"]), former)
     with mx.Run(kernels.wide, v=mx.open(device).part("u", frame=False), frame="edge", device=device, **OPTIONS) as run:
         run.advance(1)
