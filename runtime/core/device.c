@@ -199,7 +199,9 @@ void mx_device_close(mx_device *device) {
     if (device == NULL) return;
     const bool keep = worth_keeping(device);
     if (device->waiting) { /* Buffers may have made the file longer */
-        mx_place_trim(&device->found, device->found.place.bytes);
+        /* Of a commit that failed nobody knows whether it is there: then its Buffers stay too. */
+        if (device->former == NULL || device->failed == 0)
+            mx_place_trim(&device->found, device->found.place.bytes);
         dismantle(device, !keep);
         return;
     }
