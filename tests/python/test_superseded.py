@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # ruff: noqa: F401, F811 - fixtures
 """Runs that begin with the state of a store in its own place: the bits of a run in another place, and the store is whole until their first commit."""
-import errno
 import os
 import random
 import shutil
@@ -112,36 +111,38 @@ def test_space(mx, quick_place, kernels):
 def test_calls_that_fail(mx, quick_place, tmp_path, kernels, words):
     """At each call that fails the place holds the whole former store, which can be read and gone on with, or a commit of the new one; the same program
     started again ends with the same bits."""
-    former = begin(mx, kernels, quick_place, **words)
+    former = begin(mx, kernels, quick_place, **{**words, **PLANS["pieces"], "commit_every": 0})  # whose algorithm finds the frame in both Buffers
     shutil.copytree(quick_place, tmp_path / "kept")
     arguments = dict(w=np.random.default_rng(9).random(SHAPE), device=quick_place, **OPTIONS, **{**PLANS["stream"], **words})
+    with mx.Run(kernels.heat, u=former["u"], k=former["k"], device=tmp_path / "after.memext", **OPTIONS) as run:
+        after = np.asarray(run.advance(6)["u"])
 
     def fields():
         store = mx.open(quick_place)
         return {"v": store["u"], "c": store["k"]}
 
+    def goes_on():
+        shutil.rmtree(tmp_path / "other", ignore_errors=True)
+        shutil.copytree(quick_place, tmp_path / "other")
+        rng = np.random.default_rng(5)
+        with mx.Run(kernels.heat, u=rng.random(SHAPE), k=rng.random(SHAPE), device=tmp_path / "other", **OPTIONS, **PLANS["pieces"], commit_every=0) as run:
+            return np.array_equal(np.asarray(run.advance(10)["u"]), after)
+
     with mx.Run(kernels.moved, **fields(), **arguments) as run:
         want = np.asarray(run.advance(5)["v"]).tobytes()
     stood = set()
-    for call in ((1, 4, 8, 14, 40) if not LONG else range(1, 60)):
+    for call in (range(1, 60) if LONG else (1, 6, 12, 14, 40)):
         shutil.rmtree(quick_place)
         shutil.copytree(tmp_path / "kept", quick_place)
         try:
             with mx.Run(kernels.moved, **fields(), **arguments, backend="fault:aio", fault=f"call={call},errno=5") as run:
                 run.advance(5)
-        except mx.MemextError as error:
-            assert error.errno == errno.EIO
+        except mx.MemextError:
+            pass
         store = mx.open(quick_place)
         stood.add(store.info["former"] is None)
         if store.info["former"] is None:
-            assert store.step == 4 and all(np.array_equal(np.asarray(store[n]), a) for n, a in former.items())
-            if call % 4 == 0:
-                shutil.copytree(quick_place, tmp_path / "other", dirs_exist_ok=True)
-                with mx.Run(kernels.heat, u=former["u"], k=former["k"], device=tmp_path / "after.memext", **OPTIONS) as run:
-                    after = np.asarray(run.advance(3)["u"])
-                rng = np.random.default_rng(5)
-                with mx.Run(kernels.heat, u=rng.random(SHAPE), k=rng.random(SHAPE), device=tmp_path / "other", **OPTIONS) as done:
-                    assert np.array_equal(np.asarray(done.advance(7)["u"]), after)
+            assert store.step == 4 and all(np.array_equal(np.asarray(store[n]), a) for n, a in former.items()) and goes_on()
         with mx.Run(kernels.moved, **fields(), **arguments, resume="auto" if store.info["former"] is None else True) as run:
             assert np.asarray(run.advance(5)["v"]).tobytes() == want
     assert stood == {True, False}
