@@ -16,7 +16,7 @@ COMMANDS = {"run": "computes and reports", "tune": "finds the plan with the leas
             "wavefront": "runs Livermore loop 23"}
 # What Run has a parameter, or a way, of its own for.
 IN_PYTHON = {"size": "shape", "steps": "advance(steps)", "kernel": "the first argument", "param": "params", "edit-param": "run.params[NAME] = VALUE, between steps", "edit-input": "run[NAME][...] = VALUES, between steps", "field": "the name of the field",
-             "input": "the name of the field", "init": "the name of the field", "same": "resume"}
+             "input": "the name of the field", "init": "the name of the field", "same": "resume", "supersede": "the name of the field", "reduce-stored": "reductions"}
 
 
 def table(program):

@@ -13,6 +13,8 @@ OWN = {
     "input": "the name of the field",
     "init": "the name of the field",
     "same": "resume",
+    "supersede": "the name of the field",
+    "reduce_stored": "reductions",
 }
 
 # {keyword: (its value, what it says)}

@@ -35,6 +35,7 @@ class Problem:
         self._dtype, self._shape, self._directory, self._given = dtype, shape, directory, given
         self.code: Any = None  # of a kernel
         self.identities: dict[str, int] = {}
+        self.here: dict[str, Array] = {}  # fields that lie in the run's own place, as they can be read while it begins
         self._take_kernel()
         self._take_fields()
 
@@ -172,7 +173,7 @@ class Problem:
         file_words: list[str] = []
         types = {**self.state, **self.fixed}
         for name in self.names:
-            value = self.fields[name]
+            value = self.here.get(name, self.fields[name])
             library_name = self.library_name(name)
             if isinstance(value, str):
                 file_words.append(f"init={library_name}={value}" if self.kernel is not None else f"init={value}")
@@ -205,6 +206,7 @@ class Problem:
         if source_fields:
             source = Source(source_fields, {n: np.dtype("<" + types[n]) for n in source_fields}, framed, self.radius, self.frame)
             source.bare, source.known = self.bare, self.identities
+            source.here = {self.library_name(n): f"{a.name} of the store in the place of the run" for n, a in self.here.items()}
         return words + ([] if again else file_words), source
 
     def _npy(self, name: str, value: Any, framed: tuple[int, int, int], kind: str) -> pathlib.Path | None:

@@ -129,6 +129,28 @@ def warn_of_noise(run: Any, reduction: Reduction, result: Reduced) -> None:
                       RuntimeWarning, stacklevel=3)
 
 
+def is_stored(run: Any, reduction: Reduction) -> bool:
+    """Can the sweep that ends with a state take it from the rows that it stores? It reads fields of the state at the cell alone, and no parameters."""
+    extra = run._problem.extra
+    if reduction.per is not None or run.code.form == "staggered" or extra.get("accel") or extra.get("in_place"):
+        return False
+    cell = reduction.translate(run.code)
+    return cell.names("at") <= set(run._problem.state) and cell.reach(set(run.code.dtypes)) == 0 and not cell.names("param")
+
+
+def stored_by_sweep(run: Any, reduction: Reduction, floor: float) -> Reduced | None:
+    """Of the present state, as the sweep that ended with it has stored it; None where that is not known."""
+    if reduction not in run.reductions or reduction.per is not None or run._edits or run._memory is not None:
+        return None
+    info = run._look() or {}
+    last = info.get("last_check")
+    stored = last["stored"] if last and last["step"] == run.step == info["step"] else ()
+    value = stored[run.reductions.index(reduction)] if len(stored) == len(run.reductions) else None
+    if value is not None:
+        run._check_mark(info)
+    return None if value is None else Reduced([value], reduction.op, floor)
+
+
 def taken_by_sweep(run: Any, reduction: Reduction, floor: float) -> Reduced:
     """What the check at the present step has taken along."""
     if reduction not in run.reductions or reduction.per is not None:

@@ -1,23 +1,86 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run that begins anew in a place replaces the store there: what it begins with must not lie in that store."""
+"""A run that begins anew in a place replaces the store there. What it begins with may be fields of that store, which then stays until the first commit;
+nothing else that it reads may lie there."""
 from __future__ import annotations
 
+import copy
 import errno
 import os
 import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .arrays import Array, recorded
+from . import _core
+from .arrays import Array, FormerArray, RawArray, Superseded, Unchanged, moment_of, recorded
+from .edits import StateArray
 from .errors import MemextError
 from .identity import files_of
 from .sources import Source
 from .values import Values
 
+known: set[str] = set()  # runs that this process has begun, or gone on with
+ended: set[str] = set()  # and those of them that it has closed, other than by an error
+
+
+def fields_here(fields: Mapping[str, Any], place: Any) -> dict[str, Array]:
+    """Of the fields those that are arrays of the store in this place, which may be gone; as they are read while a run begins there."""
+    here: dict[str, Array] = {}
+    for name, value in fields.items():
+        if isinstance(value, FormerArray) or (isinstance(value, RawArray) and isinstance(value._check, Unchanged)):
+            if value.path is None or not _is_among([value.path], _stores_in(pathlib.Path(place))):
+                continue
+            if isinstance(value, StateArray) and value._edits:
+                raise MemextError(f"{name} has changes that are not committed, and lies in the place of the run that would begin with it: let its own run go on "
+                                  "before, or name another device", errno.EINVAL)
+            here[name] = value if isinstance(value, FormerArray) else copy.copy(value._stored if isinstance(value, StateArray) else value)
+            if isinstance(here[name], RawArray):
+                here[name]._check = Superseded(value._check)  # type: ignore[attr-defined, arg-type]
+    return here
+
+
+def begins_with(run: Any, info: Mapping[str, Any]) -> bool:
+    """Is the store in the place of a run what it begins with, and not the run itself?"""
+    here, kernel = run._problem.here, (info["problem"].get("kernel") or {}).get("name")
+    try:
+        run._compare()
+    except MemextError as error:
+        if not here or run.resume is True or error.errno != errno.EEXIST or (info["state"] == "interrupted" and not run._problem.extra.get("force")):
+            raise
+        if info["run"] not in known and info.get("former") and kernel == (run.kernel.name if run.kernel is not None else None):
+            raise MemextError(f"{error.sentence}; it began with a state that was here, and this program does not know it: if this is another run, which begins "
+                              "with the state that is there now, say resume=False", errno.EEXIST) from None
+        return True
+    if here and run.resume == "auto" and info["run"] in ended:
+        raise MemextError(f"{info['place']} holds this very run at step {info['step']}, which this program has ended: resume=True goes on with it, "
+                          "resume=False begins another run with its state", errno.EEXIST)
+    return False
+
+
+def check_place(problem: Any, source: Source | None, place: pathlib.Path) -> dict[str, Any]:
+    """Of a run that begins: what it reads must not lie in the store that it replaces, unless that is fields which are given as they are. The options that
+    this takes."""
+    check_fields({n: v for n, v in problem.fields.items() if n not in problem.here}, source, place)
+    check_moment(problem.here, place)
+    return {"supersede": True} if problem.here else {}
+
+
+def check_moment(here: Mapping[str, Array], place: Any) -> None:
+    """Is there still the state that the fields were opened with?"""
+    now = moment_of(_core.look(place)) if here else ()
+    for array in here.values():
+        if isinstance(array, FormerArray):
+            array.plane(0)
+        elif array._check.moment != now:  # type: ignore[attr-defined]
+            array._check.gone_on()  # type: ignore[attr-defined]
+
+
+def _stores_in(place: pathlib.Path) -> list[pathlib.Path]:
+    return [p for p in (place, place / "memext.store") if not p.is_dir() and p.exists()]
+
 
 def check_fields(fields: Mapping[str, Any], source: Source | None, place: pathlib.Path) -> None:
     """Tries what the fields read, as far as it is read before the store goes, and sees whether it was the store. source: of the same fields."""
-    places = [p for p in (place, place / "memext.store") if not p.is_dir() and p.exists()]
+    places = _stores_in(place)
     if not places:
         return
     for name, value in fields.items():
@@ -27,8 +90,8 @@ def check_fields(fields: Mapping[str, Any], source: Source | None, place: pathli
                 if isinstance(value, Values):
                     value.try_out(source.shape)
         if _is_among([*files_of(value), *_files_in_graph(value), *read], places):
-            raise MemextError(f"{name} lies in the store in {place}, which this run would replace: save it to a file before, or name another device",
-                              errno.EINVAL)
+            raise MemextError(f"{name} lies in the store in {place}, which this run would replace: save it to a file before, or name another device; "
+                              "fields of that store can be given as they are, memext.open(place)[NAME]", errno.EINVAL)
 
 
 def _is_among(paths: Iterable[pathlib.Path], places: list[pathlib.Path]) -> bool:

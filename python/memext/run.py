@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import operator
 import os
 import pathlib
@@ -15,7 +16,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from . import _core
+from . import _core, replaced
 from .arrays import Array, ObjectArray, Store
 from .edits import Edits, ReplacedArray, StateArray
 from .errors import KernelError, MemextError
@@ -29,8 +30,7 @@ from .places import OwnPlace
 from .problem import Problem
 from .profiles import Profile
 from .progress import Progress, step_of
-from .reducing import reduce_store, taken_by_sweep, warn_of_noise
-from .replaced import check_fields
+from .reducing import is_stored, reduce_store, stored_by_sweep, taken_by_sweep, warn_of_noise
 from .report import Plan, Report
 from .sources import FRAMES, Sink
 from .words import absolute, size_of, words_of
@@ -53,6 +53,7 @@ class Run:
     device: the directory, file (a new one ends in .memext or .store) or block device of the store; None: a directory that is made beside the program and
     goes with the run, or, where nobody ends that, with the last of the arrays and stores that it has handed out. Paths are of the directory that the
     program is in when it makes the run.
+    Fields may be those of the store in `device` itself, memext.open(device)[NAME]: it stays until the run's first commit.
     resume: "auto" goes on with a store of the same problem that is there, and refuses another's; True demands one; False begins anew (with force=True
     whatever is there). The same problem: all that decides bits, from the kernel to what the fields begin with, arrays by their cells, large files by
     name, size, time and a sample. The number of steps, plans and outputs may be others. keep: the store stays.
@@ -107,6 +108,8 @@ class Run:
         self.backend = self._problem.extra.get("backend")
         self.params = Parameters(kernel.params if isinstance(kernel, Kernel) else {}, {n: v for r in self.reductions for n, v in r.params.items()},
                                  self._problem.params, self._edits_are)
+        if self._device is not None:
+            self._problem.here = replaced.fields_here(self._problem.fields, self._device)
         for option, way in (("edit_param", "run.params[NAME] = VALUE"), ("edit_input", "run[NAME][...] = VALUES")):
             if option in fields_and_options:
                 raise MemextError(f"{option}: between steps, a program says {way}", errno.EINVAL)
@@ -249,11 +252,13 @@ class Run:
         if self._worked or self._left:
             self._check_mark(info)
         else:
-            self._compare()
+            if replaced.begins_with(self, info):
+                return False
             self.params.found((info["problem"].get("kernel") or {}).get("params", {}))
             self._edits.found(info)
         self._edits_made = info["edits"]
         self._mark, self.step = _core.mark(info), info["step"]
+        replaced.known.add(info["run"])
         self._met = info.get("met") is not None and "until" in self._problem.extra
         return True
 
@@ -289,9 +294,9 @@ class Run:
         sink = Sink() if self.backend in ANONYMOUS else None
         extra = self._resuming() if resumed else {**self._problem.extra, **({"device": self._place(), "keep": True} if sink is None else {})}
         if self.reductions and check is not None:
-            extra = {"check": check, **extra}
+            extra = {"check": check, **extra, "reduce_stored": self._stored_reductions if sink is None else []}
         if sink is None and not resumed:
-            check_fields(self._problem.fields, source, self._place())
+            extra |= replaced.check_place(self._problem, source, self._place())
         first, ours = self.step, self._mark[1] if resumed and self._mark else None
         if source is not None:
             source.limit(size_of(extra["dram"]) if extra.get("dram") else _core.dram_bytes())
@@ -326,10 +331,15 @@ class Run:
                 job.close()
                 if left is not None and ours in (None, _core.mark(left)[1]):
                     self._left = True
+                    replaced.known.add(left["run"])
                     now = self._look() or left  # closed, which may have written down a new Buffer
                     self._mark = _core.mark(now if (now["run"], now["step"]) == (left["run"], left["step"]) else left)
         if left is not None:
             self._check_mark(self._look() or left)
+
+    @functools.cached_property
+    def _stored_reductions(self) -> list[str]:
+        return [r.name for r in self.reductions if is_stored(self, r)]
 
     def advance(self, steps: int, progress: Any = False) -> Run:
         """Computes until step `steps` (counted from the beginning, also of a run that goes on)."""
@@ -390,6 +400,8 @@ class Run:
         extra.pop("force", None)
         if self._device is not None:
             extra.setdefault("device", self._device)
+        if self._problem.here and extra.get("device") == self._device:
+            extra["supersede"] = True
         job = Job([*words, f"steps={steps}", "dry-run", *words_of(extra)], source)
         try:
             job.prepare()
@@ -399,7 +411,8 @@ class Run:
 
     def reduce(self, reduction: Reduction, floor: float = 0.0, taken: bool = False) -> Reduced:
         """The values of a reduction (memext.reduce) of the state as it is now. floor: what its `spread` is relative to where the mean of the
-        planes is smaller. A mean that has fallen to a millionth of a millionth of what it was is named in a warning.
+        planes is smaller. Of a declared reduction the sweep has it, where that reads fields of the state at the cell alone and no parameters, has one value
+        for the grid, and the step is a check: then nothing is read. A mean that has fallen to a millionth of a millionth of what it was is named in a warning.
 
         taken=True gives the value of the state one step earlier, which the sweep took along, and reads nothing. The reduction must be one of `reductions`,
         with one value for the grid. It fails before the first step."""
@@ -411,12 +424,15 @@ class Run:
             self._worked |= self._going_on()
         if taken:
             return taken_by_sweep(self, reduction, floor)
+        if not (isinstance(floor, (int, float, np.number)) and 0 <= floor < float("inf")):
+            raise MemextError(f"floor={floor!r}: a number of 0 or more is needed", errno.EINVAL)
+        known = stored_by_sweep(self, reduction, float(floor))
+        if known is not None:
+            return known
         arrays = {n: self[n] for n in self._problem.state if self.kernel.has_field(n)}
         stored = {} if self._memory is not None else self.store.fields
         for n in self._problem.fixed:
             arrays[n] = self[n] if n in stored else self._problem.fields[n]  # type: ignore[assignment]
-        if not (isinstance(floor, (int, float, np.number)) and 0 <= floor < float("inf")):
-            raise MemextError(f"floor={floor!r}: a number of 0 or more is needed", errno.EINVAL)
         result = reduce_store(self, reduction, arrays, float(floor))
         warn_of_noise(self, reduction, result)
         return result
@@ -458,6 +474,8 @@ class Run:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if kind is not None:
             self._edits.asked.clear()
+        elif self._mark is not None:
+            replaced.ended.add(f"{self._mark[1]:016x}")
         # Nobody can go on with a place that has no name of the user's; all else stays after an error.
         self.close(keep=self.keep if kind is None else self._device is not None)
         if error is not None and self.keep and self._worked and self.backend not in ANONYMOUS and hasattr(error, "add_note"):

@@ -89,6 +89,7 @@ class Source:
         self.fields, self.dtypes, self.shape, self.h, self.frame = fields, dtypes, shape, h, frame
         self.error: BaseException | None = None
         self.bare: set[str] = set()  # read-only fields whose arrays have no frame
+        self.here: dict[str, str] = {}  # what is said of arrays that lie in the run's own place
         self.known: dict[str, int] = {}  # identities, which are taken once: what is in memory may change when the run has begun
         framed = frame != "included" and any(isinstance(v, Array) for v in fields.values())
         self.name = f"python, frame={frame!r}"[:63] if framed else "python"
@@ -105,7 +106,7 @@ class Source:
         if name not in self.known:
             value = self.fields[name]
             frame = f"{self.frame!r} {name in self.bare}" if isinstance(value, Array) and self.frame != "included" else ""
-            text = f"{identity_of(value)} {self.dtypes[name].str} {frame}"
+            text = f"{self.here.get(name) or identity_of(value)} {self.dtypes[name].str} {frame}"
             self.known[name] = int(hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=8).hexdigest(), 16)
         return self.known[name]
 

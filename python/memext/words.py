@@ -89,7 +89,7 @@ def words_of(given: Mapping[str, Any]) -> list[str]:
             out += [f"{name}={k}={_word(v)}" for k, v in value.items()]
         elif name == "coef":
             out.append(f"{name}={','.join(map(_word, value)) if isinstance(value, (tuple, list)) else value}")
-        elif isinstance(value, (tuple, list)) and name in ("source", "side", "param", "field", "input", "init", "output"):
+        elif isinstance(value, (tuple, list)) and name in ("source", "side", "param", "field", "input", "init", "output", "reduce-stored"):
             out += [f"{name}={_word(v)}" for v in value]
         else:
             out.append(f"{name}={_word(value)}")

@@ -40,6 +40,7 @@ struct mx_options {
     const char *nonfinite;  /* --nonfinite: end or ignore; NULL = not given */
     int64_t check;          /* --check; 0 = not given */
     struct mx_words untils; /* --until */
+    struct mx_words reduce_stored;
     /* --snapshot: steps from one to the next (0 = none), one cell of how many; the directory stands in the
      * option's text, so many bytes of it */
     int64_t snapshot_every, snapshot_stride;
@@ -52,8 +53,8 @@ struct mx_options {
     uint64_t dram_bytes, reserve_bytes; /* 0 = not given */
     enum mx_advice advice;
     /* plan_only: of tune, whose fields may be without values */
-    bool dry_run, plan_only, verify, resume, same, quiet, force, keep, sqpoll, iopoll, uncached, no_register,
-        lock, no_lock, no_fuse;
+    bool dry_run, plan_only, verify, resume, same, supersede, quiet, force, keep, sqpoll, iopoll, uncached,
+        no_register, lock, no_lock, no_fuse;
     uint64_t queue_depth, request_bytes, workers;
     const char *timeline, *trace;
     /* tune */

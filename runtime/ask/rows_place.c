@@ -65,6 +65,13 @@ const struct mx_option mx_rows_place[] = {
          "What is not given has its default and is compared with the store like what is given. Programs use "
          "it; the command does not have it.",
      .needs = "resume"},
+    {"supersede", 0, MX_GROUP_RESUME, MX_CMD_LIBRARY, .take = mx_ask_flag, FIELD(supersede),
+     .summary = "The run begins with what the store in its place holds.",
+     .more = "The store stays whole until the first commit of the run, which replaces it. Until then a "
+             "program can read it and give its fields as values. The run in it must be done, unless force is "
+             "given. Ranks are refused. Programs use it; the command does not have it.",
+     .excludes = "resume verify", .because = "the store is gone once the run has committed",
+     .needs = "device"},
     {"commit-every", 0, MX_GROUP_RESUME, BOTH, 0, 1, .take = mx_ask_commit_every, .argument = "SECONDS",
      .unit = "seconds", .range = "0 to 2592000", .zero = "a commit after every sweep, with two Buffers",
      .initial = "30 with a third Buffer for more than two sweeps, each under 5 s, if four Buffers fit; else, "

@@ -235,6 +235,14 @@ const struct mx_option mx_rows_problem[] = {
          "of earlier checks stay in the report as far as the store has room. A run that a criterion has "
          "ended "
          "is complete, and --resume gives its result again. With other criteria, or another -t, it goes on."},
+    {"reduce-stored", 0, MX_GROUP_CHECKS, MX_CMD_LIBRARY, 0, 1, true, .take = mx_ask_words,
+     FIELD(reduce_stored), .argument = "NAME",
+     .summary = "Takes a reduction of the kernel also of the state that a check ends with.",
+     .more = "The rows are taken as they are stored, so no byte is read. The reduction reads fields of the "
+             "state, at the cell itself alone, and no parameters. `memext info --json` has it under "
+             "`last_check.stored`. Algorithms that rewrite their Buffers, and accelerators, leave it out. "
+             "Python asks for it where a reduction is such; the command does not have it.",
+     .needs = "check"},
     {"nonfinite", 0, MX_GROUP_CHECKS, BOTH, 0, 1, .take = mx_ask_nonfinite, .argument = "end|ignore",
      .value_at = mx_value_nonfinite, .closed = true, .initial = "end, or as before with --resume",
      .summary = "What happens when cells are NaN or infinite.",

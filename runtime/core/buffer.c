@@ -19,19 +19,22 @@ static int find_extent(const mx_device *d, const char *name) {
     return -1;
 }
 
-static uint64_t next_offset(const mx_device *d) {
-    const struct mx_superblock *s = &d->found.super;
-    uint64_t end = MX_DATA_OFFSET_BYTES;
-    for (uint32_t i = 0; i < s->n_extents; i++) {
-        uint64_t upto = mx_extent_in(s, i)->offset_bytes + mx_extent_in(s, i)->bytes;
-        if (upto > end) end = upto;
-    }
-    return mx_round_up(end, MX_EXTENT_ALIGN_BYTES);
+/* Beside the Buffers that there are, and those of a former store. */
+static uint64_t next_offset(const mx_device *d, uint64_t bytes) {
+    const struct mx_superblock *s = &d->found.super, *former = d->former;
+    struct mx_extent there[2 * MX_EXTENTS];
+    size_t n = 0;
+    for (uint32_t i = 0; i < s->n_extents; i++) there[n++] = *mx_extent_in(s, i);
+    for (uint32_t i = 0; former != NULL && i < former->n_extents && !d->late; i++)
+        if (d->held[i]) there[n++] = *mx_extent_in(former, i);
+    return mx_extent_fit(there, n, bytes);
 }
 
 static int allocate(mx_device *d, const struct mx_extent *extent, mx_why *why) {
-    uint64_t room = mx_device_room(d);
-    if (extent->bytes > room)
+    const uint64_t room = mx_device_room(d), taken = mx_device_end(d),
+                   upto = extent->offset_bytes + extent->bytes;
+    const bool within = extent->offset_bytes < taken; /* in a gap that the file has already */
+    if ((within ? upto - (upto < taken ? upto : taken) : extent->bytes) > room)
         return mx_fail(why, -ENOSPC,
                        "a Buffer of %s does not fit: %.300s has %s left; free space, choose a smaller "
                        "problem or another place",
@@ -66,10 +69,11 @@ static int add_extent(mx_device *d, const char *name, uint64_t bytes, mx_why *wh
     struct mx_superblock next = d->found.super;
     struct mx_extent *e = mx_extent_at(&next, next.n_extents++);
     uint64_t align = d->facts.offset_align_bytes;
-    *e = (struct mx_extent){.offset_bytes = next_offset(d), .bytes = bytes};
+    const uint64_t padded_bytes = mx_round_up(bytes, align > 4096 ? align : 4096);
+    *e = (struct mx_extent){.offset_bytes = next_offset(d, padded_bytes), .bytes = bytes};
     strcpy(e->name, name);
     struct mx_extent padded = *e;
-    padded.bytes = mx_round_up(bytes, align > 4096 ? align : 4096);
+    padded.bytes = padded_bytes;
     int err = allocate(d, &padded, why);
     if (err != 0) return err;
     err = mx_device_extend(d, &next);

@@ -67,6 +67,7 @@ static void dismantle(mx_device *d, bool remove) {
     if (d->state != NULL) d->backend->close(d->state);
     if (d->inner != NULL && !d->inner->anonymous) mx_place_leave(&d->found, remove);
     pthread_mutex_destroy(&d->lock);
+    free(d->former);
     free(d);
 }
 
@@ -78,11 +79,22 @@ static void begin_waiting(mx_device *d) {
     d->waiting = true;
 }
 
-static int open_with(const struct mx_device_options *options, const char *name, bool waiting, mx_why *why,
-                     mx_device **out) {
+/* When the old content of a place goes. */
+enum opening { AT_ONCE, WHEN_TAKEN, WITH_THE_FIRST_COMMIT };
+
+static int begin_store(mx_device *d, enum opening opening, mx_why *why) {
+    if (d->options.read_only) return 0;
+    if (d->options.resume) return mx_place_adopt(&d->found, why);
+    if (opening == WITH_THE_FIRST_COMMIT) return mx_device_begin_beside(d, why);
+    return opening == WHEN_TAKEN ? (begin_waiting(d), 0) : mx_place_take(&d->found, why);
+}
+
+static int open_with(const struct mx_device_options *options, const char *name, enum opening opening,
+                     mx_why *why, mx_device **out) {
     mx_device *d = calloc(1, sizeof *d);
     if (d == NULL) return mx_fail(why, -ENOMEM, "no memory for a device");
     d->found.place.fd = d->found.sync_fd = -1;
+    d->found.beside = opening == WITH_THE_FIRST_COMMIT;
     pthread_mutex_init(&d->lock, NULL);
     int err = mx_device_options_take(d, options, name, why);
     if (err == 0) err = open_place(d, why);
@@ -90,11 +102,7 @@ static int open_with(const struct mx_device_options *options, const char *name, 
     if (err == 0) err = open_backend(d, why);
     if (err == 0) err = start_queue(d, why);
     /* All checks are passed: now, and not before, something is written. */
-    if (err == 0 && !d->inner->anonymous)
-        err = d->options.read_only ? 0
-              : d->options.resume  ? mx_place_adopt(&d->found, why)
-              : waiting            ? (begin_waiting(d), 0)
-                                   : mx_place_take(&d->found, why);
+    if (err == 0 && !d->inner->anonymous) err = begin_store(d, opening, why);
     if (err != 0) {
         dismantle(d, d->found.created);
         return err;
@@ -130,40 +138,47 @@ int mx_device_open_file(int fd, const struct mx_device_options *options, mx_why 
 }
 
 /* The last of the table with a transfer style comes first: the table goes from the simple to the fast. */
-static int open_best(const struct mx_device_options *options, bool waiting, mx_why *why, mx_device **out) {
+static int open_best(const struct mx_device_options *options, enum opening opening, mx_why *why,
+                     mx_device **out) {
     size_t n = 0;
     while (mx_backends[n] != NULL) n++;
     int err = mx_fail(why, -ENOTSUP, "no backend with asynchronous I/O was built");
     while (n-- > 0) {
         const struct mx_backend *b = mx_backends[n];
         if (b->face != MX_FACE_TRANSFER || b->anonymous) continue;
-        err = open_with(options, b->name, waiting, why, out);
+        err = open_with(options, b->name, opening, why, out);
         if (err != -ENOTSUP) break;
     }
     return err;
 }
 
-static int open_any(const struct mx_device_options *options, bool waiting, mx_why *why, mx_device **out) {
+static int open_any(const struct mx_device_options *options, enum opening opening, mx_why *why,
+                    mx_device **out) {
     struct mx_device_options o;
     mx_sized_take(&o, options, sizeof o, MX_END_OF(struct mx_device_options, fault));
-    if (o.backend == NULL) return open_best(&o, waiting, why, out);
-    return open_with(&o, o.backend, waiting, why, out);
+    if (o.backend == NULL) return open_best(&o, opening, why, out);
+    return open_with(&o, o.backend, opening, why, out);
 }
 
 int mx_device_open(const struct mx_device_options *options, mx_why *why, mx_device **out) {
-    return open_any(options, false, why, out);
+    return open_any(options, AT_ONCE, why, out);
 }
 
 int mx_device_open_waiting(const struct mx_device_options *options, mx_why *why, mx_device **out) {
-    return open_any(options, true, why, out);
+    return open_any(options, WHEN_TAKEN, why, out);
+}
+
+int mx_device_open_beside(const struct mx_device_options *options, mx_why *why, mx_device **out) {
+    return open_any(options, WITH_THE_FIRST_COMMIT, why, out);
 }
 
 int mx_device_take(mx_device *d, mx_why *why) {
     pthread_mutex_lock(&d->lock);
     struct mx_superblock *s = &d->found.super;
     const struct mx_superblock made = *s;
-    const int err = d->waiting ? mx_place_take(&d->found, why) : 0;
-    if (d->waiting) { /* of a store that was made and could not be made durable too: its Buffers are open */
+    const bool take = d->waiting && d->former == NULL;
+    const int err = take ? mx_place_take(&d->found, why) : 0;
+    if (take) { /* of a store that was made and could not be made durable too: its Buffers are open */
         s->n_extents = made.n_extents;
         for (uint32_t i = 0; i < made.n_extents; i++) *mx_extent_at(s, i) = *mx_extent_in(&made, i);
         d->waiting = err != 0;
@@ -184,7 +199,9 @@ void mx_device_close(mx_device *device) {
     if (device == NULL) return;
     const bool keep = worth_keeping(device);
     if (device->waiting) { /* Buffers may have made the file longer */
-        mx_place_trim(&device->found, device->found.place.bytes);
+        /* Of a commit that failed nobody knows whether it is there: then its Buffers stay too. */
+        if (device->former == NULL || device->failed == 0)
+            mx_place_trim(&device->found, device->found.place.bytes);
         dismantle(device, !keep);
         return;
     }

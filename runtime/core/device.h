@@ -21,6 +21,10 @@ struct mx_device {
     pthread_mutex_t lock; /* superblock, extents, Buffers, note */
     bool done;            /* mx_device_finish succeeded in this process */
     bool waiting;         /* what was in the place is there still: mx_device_take has not been called */
+    struct mx_superblock
+        *former;           /* supersede.c: the store that is in the place until the first commit, or NULL */
+    bool held[MX_EXTENTS]; /* which of its Buffers nothing is written over until then */
+    bool late;             /* the extent that is being made is written after the first commit alone */
     bool extent_open[MX_EXTENTS];
     bool unused;                /* the extent that is being made takes no space yet */
     bool unsaved;               /* there are extents that no superblock tells of yet, in a file or device */
@@ -34,9 +38,12 @@ struct mx_device {
  * have more to check. mx_device_take writes the new store and gives up the old content. Before it, Buffers
  * can be created and opened but not written. If the device is closed before it, the place is unchanged. */
 int mx_device_open_waiting(const struct mx_device_options *options, mx_why *why, mx_device **out);
-/* Could a new store of options->expect_bytes be made? For who only asks: nothing is opened for writing,
- * locked or made. Errors as mx_device_open's. */
-int mx_device_ask(const struct mx_device_options *options, mx_why *why);
+/* Likewise, beside the store that is in the place, which stays what everybody finds there until the first
+ * commit of the new one. -ENOENT: there is none with a note; -EEXIST: its run is not done (force). */
+int mx_device_open_beside(const struct mx_device_options *options, mx_why *why, mx_device **out);
+/* Could a new store of options->expect_bytes be made, or one beside the store that is there? For who only
+ * asks: nothing is opened for writing, locked or made. Errors as mx_device_open's. */
+int mx_device_ask(const struct mx_device_options *options, bool beside, mx_why *why);
 /* 0, also where there is nothing to wait for. Errors as mx_device_open's. */
 int mx_device_take(mx_device *device, mx_why *why);
 /* Of the newest superblock. */
@@ -67,6 +74,21 @@ void mx_buffer_move_ends(mx_buffer *buffer, bool write, uint64_t bytes);
 /* Takes memory for all its pages, with all cores. What is in them stays. */
 void mx_memory_touch(void *base, uint64_t bytes);
 
+/* ---- supersede.c: a device that was opened beside a store */
+
+/* The note of that store. As mx_device_note. */
+int64_t mx_device_former_note(const mx_device *device, void *note, size_t capacity_bytes);
+/* Of its Buffers (name, or name.sum) this one holds nothing that the store needs. */
+void mx_device_give_former(mx_device *device, const char *name);
+/* Its note becomes this one: before anything is written over Buffers that were given. 0 or -errno. */
+int mx_device_renew_former(mx_device *device, const void *note, size_t note_bytes);
+/* Buffers that are made from here on are written after the first commit alone (late), or at once. */
+void mx_device_make_late(mx_device *device, bool late);
+/* Lock held. */
+int mx_device_begin_beside(mx_device *device, mx_why *why);
+/* The first offset at which so many bytes meet none of n extents. */
+uint64_t mx_extent_fit(const struct mx_extent *extents, size_t n, uint64_t bytes);
+
 /* Takes the extents of next, which the next superblock that is written tells of: that of a commit, or, of
  * what was never committed, that of mx_device_flush or mx_device_close. Lock held. */
 int mx_device_extend(mx_device *device, const struct mx_superblock *next);
@@ -87,7 +109,7 @@ int mx_device_options_take(mx_device *device, const struct mx_device_options *as
 
 /* Memory as a place: how much of it anonymous Buffers may fill. */
 int mx_device_memory(mx_device *device, mx_why *why);
-/* Where the extents end. Lock held. */
+/* Where the extents end, and those of a former store that must not be written over. Lock held. */
 uint64_t mx_device_end(const mx_device *device);
 /* -ENOSPC where there is no room for what a new store expects. */
 int mx_device_check_space(mx_device *device, mx_why *why);

@@ -3,6 +3,7 @@
 #include "core/device.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 int mx_device_fail(mx_device *d, int err, const char *what) {
@@ -89,9 +90,17 @@ int mx_device_flush(mx_device *device) {
     if (device->inner->anonymous) return 0;
     int err = flush_and_lock(device);
     struct mx_superblock next = device->found.super;
-    if (err == 0 && device->unsaved) err = store(device, &next);
+    if (err == 0 && device->unsaved && device->former == NULL) err = store(device, &next);
     pthread_mutex_unlock(&device->lock);
     return err;
+}
+
+/* A new store stands where another one was (supersede.c). Lock held. */
+static void leave_former(mx_device *d) {
+    if (d->former == NULL) return;
+    free(d->former);
+    d->former = NULL;
+    d->waiting = false;
 }
 
 int mx_device_commit(mx_device *device, const void *note, size_t note_bytes) {
@@ -105,6 +114,7 @@ int mx_device_commit(mx_device *device, const void *note, size_t note_bytes) {
     next.note_bytes = (uint32_t)note_bytes;
     next.finished = MX_RUN_UNDER_WAY;
     if (err == 0) err = store(device, &next);
+    if (err == 0) leave_former(device);
     pthread_mutex_unlock(&device->lock);
     return err;
 }

@@ -44,6 +44,10 @@ uint64_t mx_device_end(const mx_device *d) {
     const struct mx_superblock *s = &d->found.super;
     for (uint32_t i = 0; i < s->n_extents; i++)
         end = mx_max_u64(end, mx_extent_in(s, i)->offset_bytes + mx_extent_in(s, i)->bytes);
+    for (uint32_t i = 0; d->former != NULL && i < d->former->n_extents; i++) {
+        const struct mx_extent *e = mx_extent_in(d->former, i);
+        if (d->held[i]) end = mx_max_u64(end, e->offset_bytes + e->bytes);
+    }
     return end;
 }
 
@@ -89,7 +93,7 @@ int mx_device_check_storage(const struct mx_backend *backend, const struct mx_st
                    s->filesystem);
 }
 
-int mx_device_ask(const struct mx_device_options *options, mx_why *why) {
+int mx_device_ask(const struct mx_device_options *options, bool beside, mx_why *why) {
     const struct mx_backend *b = mx_backend_find(options->backend);
     struct mx_storage s = {.bytes = 0};
     char path[4096] = "";
@@ -97,7 +101,7 @@ int mx_device_ask(const struct mx_device_options *options, mx_why *why) {
     if (b == NULL) return 0;
     int err = b->probe != NULL ? b->probe(NULL, why) : 0;
     if (err == 0)
-        err = b->anonymous ? memory_room(b, why, &room) : mx_place_ask(options, why, path, &s, &room);
+        err = b->anonymous ? memory_room(b, why, &room) : mx_place_ask(options, beside, why, path, &s, &room);
     if (err == 0) err = mx_device_check_storage(b, &s, path, why);
     return err < 0 ? err : refuse_for_space(b, path, options->expect_bytes, room, why);
 }

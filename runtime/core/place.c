@@ -139,7 +139,9 @@ static void fill_alignment(struct mx_found *f) {
 
 int mx_place_find(const struct mx_device_options *options, mx_why *why, struct mx_found *out) {
     struct stat st;
+    const bool beside = out->beside;
     memset(out, 0, sizeof *out);
+    out->beside = beside;
     out->place = (struct mx_place){.fd = -1, .path = out->path, .options = options};
     out->sync_fd = -1;
     int err = mx_place_name(options->path, why, out->path, &out->directory, &st);

@@ -21,6 +21,7 @@ struct mx_found {
     bool directory;     /* the path was a directory: the file in it is ours to remove */
     bool created;       /* the file was not there before */
     bool signature;     /* --force was needed to pass a known signature */
+    bool beside;        /* what is there stays until the first commit of the new store */
     bool finished_lost; /* a finished run is in the store that will be overwritten */
     struct mx_storage storage;
     enum mx_store_kind kind;
@@ -49,7 +50,7 @@ int mx_place_take_file(int fd, const struct mx_device_options *options, mx_why *
 uint64_t mx_place_capacity(const struct mx_found *found, uint64_t used_bytes);
 /* Could a new store be made at options->path? Nothing is opened for writing, locked or made. Errors as
  * mx_place_find's; path: that of the store; *storage: what it would be on; *room: space for Buffers there. */
-int mx_place_ask(const struct mx_device_options *options, mx_why *why, char path[4096],
+int mx_place_ask(const struct mx_device_options *options, bool beside, mx_why *why, char path[4096],
                  struct mx_storage *storage, uint64_t *room);
 /* Makes a new store: whatever was there is lost from here on. The file of a former store keeps its blocks:
  * writing them again is faster than the first write into new ones. File and name are durable afterwards. */

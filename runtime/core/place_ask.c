@@ -45,11 +45,12 @@ static int ask_directory(struct mx_found *f, mx_why *why) {
     return err;
 }
 
-int mx_place_ask(const struct mx_device_options *options, mx_why *why, char path[4096],
+int mx_place_ask(const struct mx_device_options *options, bool beside, mx_why *why, char path[4096],
                  struct mx_storage *out, uint64_t *room) {
     struct mx_found *f = calloc(1, sizeof *f);
     struct stat st = {.st_blocks = 0};
     if (f == NULL) return mx_fail(why, -ENOMEM, "no memory for a look at a place");
+    f->beside = beside;
     f->place = (struct mx_place){.fd = -1, .path = f->path, .options = options};
     int err = mx_place_check(options->path, why);
     if (err == 0) err = mx_place_name(options->path, why, f->path, &f->directory, &st);

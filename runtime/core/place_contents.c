@@ -61,7 +61,10 @@ static bool is_room_alone(const struct mx_found *f) {
 /* A new store is to be made. */
 static int check_overwrite(struct mx_found *f, bool damaged, mx_why *why) {
     bool nothing = f->place.block_device ? f->kind == MX_STORE_NONE : f->place.bytes == 0 || is_room_alone(f);
+    if (f->beside && (f->kind != MX_STORE_INTACT || damaged || f->super.note_bytes == 0))
+        return mx_fail(why, -ENOENT, "%.300s holds no state that a run could begin with", f->path);
     if (f->place.options->force || nothing) return 0;
+    if (f->beside) return f->super.finished != MX_RUN_UNDER_WAY ? 0 : refuse_run(f, why);
     if (f->kind == MX_STORE_OTHER) return refuse_other_format(f, why);
     if (f->kind == MX_STORE_DAMAGED || damaged)
         return mx_fail(why, -EEXIST, "%.300s is a damaged memext store; --force discards it", f->path);

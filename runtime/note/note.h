@@ -29,7 +29,8 @@ enum {
     MX_NOTE_RANKS = 6,
     MX_NOTE_SIDES = 7,
     MX_NOTE_VERSION = 8,
-    MX_NOTE_MOST_BUFFERS = 3
+    MX_NOTE_MOST_BUFFERS = 3,
+    MX_NOTE_MOST_RUNS = 1 << 30
 };
 
 /* What the note of a wavefront run (runtime/wavefront) calls itself. */
@@ -62,6 +63,18 @@ struct mx_note_edit {
     double began, before, value, sum;
     int64_t since, kept;
     bool taken;
+};
+
+/* A run that another one has superseded, which began with its state. */
+struct mx_note_former {
+    uint64_t run; /* its number */
+    int64_t step; /* which it had come to */
+    int32_t runs; /* so many have followed one another in the place, this one among them; 0 = none */
+    int32_t n;
+    struct mx_note_former_field {
+        char name[MX_FIELD_NAME + 4];
+        enum mx_dtype dtype;
+    } field[MX_FIELDS_MOST]; /* of its state, and those it only read */
 };
 
 struct mx_note {
@@ -118,11 +131,14 @@ struct mx_note {
     struct mx_snapshots_asked snapshots;
     uint64_t sources, probes; /* identities of them, 0 = none: a resumed run has the same */
     char backend[24], host[65];
+    struct mx_note_former former;   /* in this place, whose state the run began with */
     int64_t started_s, committed_s; /* seconds since 1970 */
     char checksum[17];              /* of the finished result, "" before */
     int64_t check;                  /* norms every so many steps; 0 = none */
     int32_t n_until;
     char until[MX_UNTILS_MOST][MX_UNTIL_TEXT];
+    int32_t n_stored;                /* reductions of the state at `time` that are known, by the kernel's */
+    double stored[MX_MAX_REDUCES];   /* numbers; NAN = not. n_stored 0: none */
     struct mx_met met;               /* the criterion that ended the run at `time` */
     struct mx_norms_history history; /* up to `time`; of it the text has what there is room for */
 };
@@ -177,6 +193,9 @@ static inline const struct mx_note_series *mx_note_series(const struct mx_note *
     return NULL;
 }
 
+/* A run that begins with the state of this one, in its place. */
+void mx_note_follow(const struct mx_note *former, struct mx_note_former *out);
+
 /* The bits of all Buffers that are there. */
 static inline uint32_t mx_note_all_buffers(const struct mx_note *n) {
     return (UINT32_C(1) << n->n_buffers) - 1;
@@ -201,6 +220,9 @@ const char *mx_note_fixed(uint32_t second, int32_t field, char name[16]);
 /* Writes the text and a closing 0. Its length, or -ENOSPC where capacity is too small (paths of several
  * thousand bytes), -ENOMEM. */
 int mx_note_print(const struct mx_note *note, char *text, size_t capacity_bytes);
+/* The text of a note with another `framed`, and else as it was, whatever it says. As mx_note_print; -EINVAL:
+ * no note. */
+int mx_note_reframe(const char *note, size_t bytes, uint32_t framed, char *text, size_t capacity_bytes);
 /* -EMEDIUMTYPE with a sentence: the note of a wavefront run. -EINVAL with one: not a note, one of a newer
  * version, or one whose numbers contradict each other.
  * The text needs no closing 0. */

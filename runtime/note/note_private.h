@@ -15,4 +15,8 @@ json_t *mx_note_print_params(const struct mx_note *note);
 void mx_note_parse_params(struct mx_note_reader *reader, const json_t *object, struct mx_note *note);
 void mx_note_settle_edits(struct mx_note *note);
 
+/* former.c */
+json_t *mx_note_print_former(const struct mx_note_former *former);
+void mx_note_parse_former(struct mx_note_reader *reader, const json_t *object, struct mx_note_former *out);
+
 #endif

@@ -330,7 +330,8 @@ static void parse_check(struct mx_note_reader *r, const json_t *list, struct mx_
 
 static void parse_checks(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {
     if (o == NULL) return;
-    const json_t *until = mx_note_member(r, o, "until"), *norms = mx_note_member(r, o, "norms");
+    const json_t *until = mx_note_member(r, o, "until"), *norms = mx_note_member(r, o, "norms"),
+                 *seconds = json_object_get(o, "seconds");
     const int64_t most = INT64_C(1) << 40;
     n->check = mx_note_whole(r, o, "every", 1, INT64_MAX / 4);
     n->history.stride = mx_note_whole(r, o, "stride", 0, most);
@@ -343,11 +344,16 @@ static void parse_checks(struct mx_note_reader *r, const json_t *o, struct mx_no
     }
     for (size_t i = 0; i < json_array_size(norms) && r->ok; i++) {
         parse_check(r, json_array_get(norms, i), &n->history.kept[n->history.n++]);
+        n->history.kept[i].result.simulated_s = seconds != NULL ? parse_number(r, seconds, i) : NAN;
         const int64_t step = n->history.kept[i].result.step;
         if (step < 1 || step > n->time || (i > 0 && step <= n->history.kept[i - 1].result.step) ||
             n->history.kept[i].number < 1 || n->history.kept[i].number > most)
             r->ok = false;
     }
+    const json_t *stored = json_object_get(o, "stored");
+    if (json_array_size(stored) > MX_MAX_REDUCES) r->ok = false;
+    for (size_t i = 0; i < json_array_size(stored) && r->ok; i++)
+        n->stored[n->n_stored++] = parse_number(r, stored, i);
     if (!r->ok || json_object_get(o, "met") == NULL) return;
     mx_note_word(r, o, "met", n->met.until, sizeof n->met.until);
     const json_t *value = mx_note_member(r, o, "met_value");
@@ -415,6 +421,7 @@ static void parse_rest(struct mx_note_reader *r, const json_t *o, struct mx_note
     if (json_object_get(o, "ranks") != NULL) parse_ranks(r, json_object_get(o, "ranks"), n);
     n->run = parse_identity(r, o, "run");
     if (json_object_get(o, "cut") != NULL) n->cut = (int32_t)mx_note_whole(r, o, "cut", 1, 1 << 24);
+    mx_note_parse_former(r, json_object_get(o, "former"), &n->former);
     n->keep = json_is_true(json_object_get(o, "keep"));
     n->ignores_nonfinite = parse_nonfinite(r, json_object_get(o, "nonfinite"));
     n->different = json_is_true(json_object_get(o, "different"));

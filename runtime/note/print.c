@@ -153,6 +153,21 @@ static json_t *print_history(const struct mx_norms_history *h) {
     return all;
 }
 
+/* Of these checks, where the length of a step may have been another one then; programs of before ignore it.
+ */
+static json_t *print_seconds(const struct mx_norms_history *h) {
+    json_t *all = json_array();
+    for (int32_t i = 0; i < h->n; i++)
+        json_array_append_new(all, print_number(h->kept[i].result.simulated_s));
+    return all;
+}
+
+static json_t *print_stored(const struct mx_note *n) {
+    json_t *all = json_array();
+    for (int32_t i = 0; i < n->n_stored; i++) json_array_append_new(all, print_number(n->stored[i]));
+    return all;
+}
+
 /* kept: of the history at most. */
 static json_t *print_checks(const struct mx_note *n, int32_t kept) {
     json_t *o = json_object(), *until = json_array();
@@ -163,6 +178,8 @@ static json_t *print_checks(const struct mx_note *n, int32_t kept) {
     if (kept > 0) mx_history_up_to(&n->history, n->time, kept, &history);
     mx_json_put_whole(o, "stride", history.stride);
     mx_json_put(o, "norms", print_history(&history));
+    if (n->n_edits > 0 && history.n > 0) mx_json_put(o, "seconds", print_seconds(&history));
+    if (n->n_stored > 0) mx_json_put(o, "stored", print_stored(n));
     if (n->met.until[0] == 0) return o;
     mx_json_put(o, "met", json_string(n->met.until));
     mx_json_put(o, "met_value", print_number(n->met.value));
@@ -243,6 +260,7 @@ static json_t *print_all(const struct mx_note *n, int32_t kept) {
     put_moment(o, n);
     if (n->ranks > 0) mx_json_put(o, "ranks", print_ranks(n));
     put_identity(o, "run", n->run);
+    if (n->former.runs > 0) mx_json_put(o, "former", mx_note_print_former(&n->former));
     if (n->cut > 0) mx_json_put_whole(o, "cut", n->cut);
     mx_json_put_whole(o, "buffers", n->n_buffers);
     if (n->pending) mx_json_put(o, "pending", print_samples(n));

@@ -151,6 +151,27 @@ static json_t *json_last_check(const struct mx_note *n) {
     for (int32_t i = 0; i < last->n_reduce; i++)
         json_array_append_new(values, mx_json_number(last->reduce[i]));
     mx_json_put(o, "reductions", values);
+    json_t *stored = json_array();
+    for (int32_t i = 0; i < n->n_stored; i++) json_array_append_new(stored, mx_json_number(n->stored[i]));
+    mx_json_put(o, "stored", stored);
+    return o;
+}
+
+static json_t *json_former(const struct mx_note_former *f) {
+    if (f->runs == 0) return json_null();
+    json_t *o = json_object(), *fields = json_array();
+    char run[17];
+    snprintf(run, sizeof run, "%016llx", (unsigned long long)f->run);
+    mx_json_put(o, "run", json_string(run));
+    mx_json_put(o, "step", json_integer(f->step));
+    mx_json_put(o, "runs", json_integer(f->runs));
+    for (int32_t i = 0; i < f->n; i++) {
+        json_t *one = json_object();
+        mx_json_put(one, "name", json_string(f->field[i].name));
+        mx_json_put(one, "dtype", json_string(mx_dtype_name(f->field[i].dtype)));
+        json_array_append_new(fields, one);
+    }
+    mx_json_put(o, "fields", fields);
     return o;
 }
 
@@ -179,6 +200,7 @@ static void put_note(json_t *o, const struct mx_note *n) {
     snprintf(run, sizeof run, "%016llx", (unsigned long long)n->run);
     mx_json_put(o, "run", json_string(run));
     mx_json_put(o, "cut", json_integer(n->cut));
+    mx_json_put(o, "former", json_former(&n->former));
     mx_json_put(o, "backend", json_string(n->backend));
     mx_json_put(o, "host", json_string(n->host));
     mx_json_put(o, "started_unix_s", json_integer(n->started_s));
@@ -351,6 +373,9 @@ void mx_note_show(const struct mx_note *n, FILE *to) {
     if (n->edits > 0)
         fprintf(to, "edited     %lld time%s, the last time at step %lld\n", (long long)n->edits,
                 n->edits == 1 ? "" : "s", (long long)n->edited);
+    if (n->former.runs > 0)
+        fprintf(to, "began      with step %lld of another run here, as number %d in this place\n",
+                (long long)n->former.step, n->former.runs);
     fprintf(to, "when       begun %s, committed %s, on %s with %s\n", when(n->started_s, begun, sizeof begun),
             when(n->committed_s, committed, sizeof committed), n->host, n->backend);
     if (n->snapshots.every > 0)

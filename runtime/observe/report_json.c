@@ -294,7 +294,10 @@ static json_t *json_check(const struct mx_report *of, const struct mx_norms_resu
     const struct mx_system *s = of->problem.system;
     json_t *o = json_object(), *all = json_object();
     mx_json_put(o, "step", whole(r->step));
-    mx_json_put(o, "simulated_s", mx_json_number(mx_simulated_s(&of->simulated, r->step)));
+    /* Of a check before the length of a step was changed it is what it was then. */
+    const bool before = of->simulated.each == NULL && r->step < of->simulated.since;
+    mx_json_put(o, "simulated_s",
+                mx_json_number(before ? r->simulated_s : mx_simulated_s(&of->simulated, r->step)));
     mx_json_put(o, "max_change", mx_json_number(r->max_change));
     mx_json_put(o, "rms_change", mx_json_number(r->rms_change));
     for (int32_t i = 0; s != NULL && i < r->n_reduce && i < s->n_reduce; i++) {

@@ -56,6 +56,7 @@ void mx_run_release(struct mx_run *r) {
     mx_fields_close(&r->fields);
     if (r->edit.files != NULL) mx_fields_close(r->edit.files);
     free(r->edit.files);
+    free(r->superseded);
     mx_kernel_close(r->system);
     mx_device_close(r->device);
     mx_run_close_former(r);

@@ -16,6 +16,7 @@
 #include "accel/accel.h"
 #include "ask/size.h"
 #include "ask/table.h"
+#include "core/store.h"
 #include "engine/engine.h"
 #include "execute/execute.h"
 #include "files/fields.h"
@@ -61,6 +62,14 @@ struct mx_run_edit {
     bool state, done;                /* fields of the state are changed; all is committed */
 };
 
+/* The store in the run's place, whose state it begins with, and which stays until its first commit. */
+struct mx_run_superseded {
+    struct mx_note note;
+    uint64_t digest;                   /* of the note's text */
+    struct mx_extent kept[MX_EXTENTS]; /* Buffers that hold its state */
+    int32_t n;
+};
+
 enum mx_run_state { MX_RUN_OPEN, MX_RUN_READY, MX_RUN_AT_WORK, MX_RUN_ENDED };
 
 struct mx_run {
@@ -78,6 +87,7 @@ struct mx_run {
 
     struct mx_run_ranks ranks;
     struct mx_run_recut recut;
+    struct mx_run_superseded *superseded; /* NULL = none */
     struct mx_problem whole; /* o.problem is the part of this rank, this is all of it; the same where a run is
                                 by itself */
     const struct mx_backend *backend;
@@ -196,6 +206,14 @@ static inline int32_t mx_run_takings(const struct mx_run *r) {
 /* A finished sweep is a commit. */
 static inline bool mx_run_resumable(const struct mx_run *r) {
     return r->algorithm->resumable && !r->tuned.shape.in_place;
+}
+/* Buffers that are written after the first commit alone may lie where the store lies that is superseded. */
+static inline bool mx_run_lies_late(const struct mx_run *r) {
+    return r->superseded != NULL && mx_run_resumable(r);
+}
+/* Buffers that get the state which a run begins with: as many as the algorithm wants to find it in. */
+static inline int32_t mx_run_first_count(const struct mx_run *r) {
+    return r->tuned.shape.init_both && !mx_run_lies_late(r) ? r->n_buffers : 1;
 }
 /* Buffers that the run has: pairs count twice. */
 static inline int32_t mx_run_buffers(const struct mx_run *r) {

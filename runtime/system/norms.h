@@ -58,7 +58,8 @@ struct mx_norms;
 
 /* One check. */
 struct mx_norms_result {
-    int64_t step;                  /* steps that are done: the state after `step` steps */
+    int64_t step;       /* steps that are done: the state after `step` steps */
+    double simulated_s; /* and so many seconds; NAN = not known. mx_norms_take leaves it to the caller */
     double max_change, rms_change; /* NaN where they are not asked for */
     int32_t n_reduce;
     double reduce[MX_MAX_REDUCES]; /* over the whole interior */

@@ -27,7 +27,7 @@ static struct mx_device_options device_options(const mx_wf_run *r) {
 int mx_wf_ask_place(mx_wf_run *r) {
     if (!r->planned || (!r->backend->anonymous && r->o.path == NULL)) return 0;
     const struct mx_device_options d = device_options(r);
-    return mx_device_ask(&d, &r->why);
+    return mx_device_ask(&d, false, &r->why);
 }
 
 /* What the run begins with may lie in the store that it would replace. */

@@ -4,9 +4,7 @@ import itertools
 import os
 import random
 import shutil
-import signal
 import subprocess
-import time
 
 import numpy as np
 import pytest
@@ -136,125 +134,6 @@ def test_commit_that_fails(memext, quick_place, kernels, tmp_path, ranks):  # no
         again()
     assert seen <= sums and seen
     shutil.rmtree(kept)
-
-
-PROGRAM = """import sys
-import numpy as np, memext as mx
-
-@mx.kernel(params={"dt": 0.1})
-def heat(u, dt):
-    around = u[-1, 0, 0] + u[1, 0, 0] + u[0, -1, 0] + u[0, 1, 0] + u[0, 0, -1] + u[0, 0, 1]
-    return u + dt * (around - 6 * u)
-
-place, words = sys.argv[1], {n: {"integrity": True, "commit_every": 1}[n] for n in sys.argv[2:]}
-u = np.random.default_rng(1).random((40, 60, 60))
-with mx.Run(heat, u=u, device=place, dram="64MiB", keep=True, **{"commit_every": 0, "plan": "stream by=58 bt=2", **words}) as run:
-    for step in run.steps(60, check=3):
-        mean = run["u"][10:30].mean()
-        run["u"][5:9, :, 3] = step
-        run.apply(lambda u, z, dt: u + dt * (mean - u) * (z % 2))
-        if step % 2 == 0:
-            run.params["dt"] = 0.1 / (1 + step % 5)
-    np.save(place + "/result.npy", run["u"][...])
-"""
-
-
-def plain():
-    """The same program in numpy."""
-    u, dt = np.random.default_rng(1).random((40, 60, 60)), 0.1
-    inside = (slice(1, -1),) * 3
-    for step in range(1, 61):
-        around = u[1:-1, 1:-1, :-2] + u[1:-1, 1:-1, 2:] + u[1:-1, :-2, 1:-1] + u[1:-1, 2:, 1:-1] + u[:-2, 1:-1, 1:-1] + u[2:, 1:-1, 1:-1]
-        new = u.copy()
-        new[inside] = u[inside] + dt * (around - 6 * u[inside])
-        u = new
-        if step % 3 == 0:
-            mean = u[10:30].mean()
-            u[5:9, :, 3] = step
-            for z in range(38):
-                u[z + 1, 1:-1, 1:-1] = u[z + 1, 1:-1, 1:-1] + dt * (mean - u[z + 1, 1:-1, 1:-1]) * (z % 2)
-            if step % 2 == 0:
-                dt = 0.1 / (1 + step % 5)
-    return u
-
-
-KILLS = 200 if os.environ.get("MEMEXT_TEST_LONG") else 4
-
-
-@pytest.mark.parametrize("words", [[], ["integrity"], ["commit_every"]], ids=["two", "integrity", "three"])
-def test_program_that_is_killed(environment, quick_place, tmp_path, words):  # noqa: F811
-    """A program with 20 changes of state and parameters, killed at any moment and started again each time, ends with the bits of numpy."""
-    (tmp_path / "program.py").write_text(PROGRAM)
-    want, rng, ended = plain(), random.Random(len(words)), 0
-    command = [str(environment), str(tmp_path / "program.py"), str(quick_place), *words]
-    begin = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    whole = time.monotonic() - begin
-    assert done.returncode == 0, done.stderr
-    assert np.array_equal(np.load(quick_place / "result.npy"), want)
-    for _ in range(KILLS if not words else KILLS // 2):
-        shutil.rmtree(quick_place), quick_place.mkdir()
-        for _ in range(60):
-            program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            try:
-                _, error = program.communicate(timeout=whole * (0.3 + 0.7 * rng.random()))
-                assert program.returncode == 0, error
-                break
-            except subprocess.TimeoutExpired:
-                program.send_signal(signal.SIGKILL)
-                program.communicate()
-                ended += 1
-        assert np.array_equal(np.load(quick_place / "result.npy"), want)
-    assert ended > 0
-
-
-SCRIPT = """import json, subprocess, sys
-program, place, folder, *words = sys.argv[1:]
-while True:
-    sets = json.loads(subprocess.run([program, "info", place, "--json", "-"], capture_output=True, text=True, check=True).stdout)["sets"]
-    step, edits = sets[0]["step"], sets[0]["edits"]
-    if step == 60:
-        break
-    edit = [] if edits > step // 3 - 1 else ["--edit-input", f"{folder}/{step}.npy", "--edit-param", f"dt={0.1 / (1 + step % 5)}"]
-    subprocess.run([program, "run", "--resume", "-d", place, "-t", str(step - step % 3 + 3), "--keep", "--quiet", *words, *edit], check=True, stdout=subprocess.DEVNULL)
-"""
-
-
-@pytest.mark.parametrize("words", [[], ["--integrity"]], ids=["two", "integrity"])
-def test_ranks_that_are_killed(memext, build, kernels, quick_place, tmp_path, words):  # noqa: F811
-    """A script with 19 changes of state and a parameter by two ranks, all killed at any moment and started again each time."""
-    rng, ended, cells = random.Random(3), 0, np.random.default_rng(3)
-    (tmp_path / "script.py").write_text(SCRIPT)
-    base = ["--kernel", kernels / "jacobi.c", *GRID, "--param", "c=0", "-t", 3]
-    memext.run(*base, "--backend", "dram", "--algorithm", "direct", "-o", tmp_path / "now.npy")
-    for step in range(3, 60, 3):
-        np.save(tmp_path / f"{step}.npy", cells.random((22, 20, 30)))
-        plain = ["--param", "c=0", "--param", f"dt={0.1 / (1 + step % 5)}", "-t", 3, "--backend", "dram", "--algorithm", "direct"]
-        memext.run("--kernel", kernels / "jacobi.c", *GRID[6:], "--input", np_padded(tmp_path, step), *plain, "-o", tmp_path / "now.npy", "--overwrite")
-    for _ in range(KILLS // 2):
-        shutil.rmtree(quick_place), quick_place.mkdir()
-        memext.run(*base, "--plan", "stream by=20 bt=1", "-d", quick_place, "--ranks", 2, "--keep", *words)
-        for _ in range(200):
-            program = subprocess.Popen(["/usr/bin/python3", str(tmp_path / "script.py"), str(build / "memext"), str(quick_place), str(tmp_path), "--ranks", "2"], start_new_session=True, stderr=subprocess.PIPE, text=True)
-            try:
-                _, error = program.communicate(timeout=0.5 + 1.5 * rng.random())
-                assert program.returncode == 0, error
-                break
-            except subprocess.TimeoutExpired:
-                os.killpg(program.pid, signal.SIGKILL)
-                program.communicate()
-                ended += 1
-        memext("export", quick_place, "-o", tmp_path / "found.npy", "--overwrite")
-        assert np.array_equal(np.load(tmp_path / "found.npy"), np.load(tmp_path / "now.npy"))
-    assert ended > 0
-
-
-def np_padded(folder, step):
-    """The state with the interior of this step's file."""
-    state = np.load(folder / "now.npy")
-    state[1:-1, 1:-1, 1:-1] = np.load(folder / f"{step}.npy")
-    np.save(folder / "begin.npy", state)
-    return folder / "begin.npy"
 
 
 @pytest.fixture

@@ -259,6 +259,70 @@ static int change_nothing(void *context, const struct mx_grid_box *box, int32_t 
     return 0;
 }
 
+static int run_in(const char *place, struct ends *e, const char *more, const char *steps, mx_why *why) {
+    char device[300];
+    snprintf(device, sizeof device, "device=%s", place);
+    const char *const words[] = {"size=10 9 8", steps, device, "backend=mmap", "keep", more, NULL};
+    struct mx_source source = {.size = sizeof source,
+                               .context = e,
+                               .name = "counted",
+                               .open = source_open,
+                               .region = give,
+                               .close = source_close};
+    struct mx_run_options o = {.size = sizeof o, .options = words, .source = &source};
+    struct mx_run_progress p = {.size = sizeof p};
+    mx_run *run = NULL;
+    int err = mx_run_open(&o, why, &run);
+    if (err < 0) return err;
+    err = mx_run_start(run, why);
+    if (err == 0) err = mx_run_wait(run, -1, why, &p);
+    mx_run_close(run);
+    return err;
+}
+
+/* The note and the place of the Buffers of the newest superblock, and bytes of the whole file. */
+static struct mx_store_facts *facts_of(const char *place) {
+    mx_why why = {""};
+    struct mx_store_facts *f = calloc(1, sizeof *f);
+    f->size = sizeof *f;
+    cr_assert_eq(mx_store_look(place, &why, f), 0, "%s", why.text);
+    return f;
+}
+
+/* A run that supersedes the one in its place: an error before its first commit leaves that store as it was,
+ * and none of its state is written over; after it the store is the new run's. */
+Test(run, one_store_follows_another) {
+    char place[256], file[280];
+    const char *base = getenv("MEMEXT_TEST_DIR");
+    mx_why why = {""};
+    struct ends e = {.fail_at = -1};
+    snprintf(place, sizeof place, "%s/mx-run-XXXXXX", base != NULL ? base : "build");
+    cr_assert(mkdtemp(place) != NULL, "no test directory under %s", place);
+    snprintf(file, sizeof file, "%s/memext.store", place);
+    cr_expect_eq(run_in(place, &e, "supersede", "steps=3", &why), -ENOENT, "%s", why.text);
+    cr_assert_eq(run_in(place, &e, "no-fuse", "steps=3", &why), 1, "%s", why.text);
+    struct mx_store_facts *former = facts_of(place);
+    for (int64_t plane = 0; plane < NZ + 2; plane += 3) {
+        e = (struct ends){.fail_at = plane};
+        cr_expect_eq(run_in(place, &e, "supersede", "steps=4", &why), -EREMOTEIO, "%s", why.text);
+        struct mx_store_facts *now = facts_of(place);
+        cr_expect(now->n_extents == former->n_extents && now->finished == former->finished &&
+                  strstr((char *)now->note, "\"step\":3") != NULL && now->file_bytes == former->file_bytes);
+        cr_expect(memcmp(now->extents, former->extents, sizeof now->extents) == 0);
+        free(now);
+    }
+    e = (struct ends){.fail_at = -1};
+    cr_assert_eq(run_in(place, &e, "supersede", "steps=4", &why), 1, "%s", why.text);
+    struct mx_store_facts *now = facts_of(place);
+    cr_expect(strstr((char *)now->note, "\"step\":4") != NULL &&
+              strstr((char *)now->note, "\"former\"") != NULL);
+    cr_expect_eq(run_in(place, &e, "supersede", "steps=0", &why), 1, "%s", why.text);
+    free(now);
+    free(former);
+    unlink(file);
+    rmdir(place);
+}
+
 /* A run that begins has no state; one that is prepared is past it; a struct without a function says nothing.
  */
 Test(run, edits_that_cannot_be) {

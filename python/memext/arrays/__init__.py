@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .base import ACTIONS, Array
 from .objects import ObjectArray, PagesArray, Turned, check_mask
-from .raw import RawArray, Unchanged, noted, recorded
-from .store import Store
+from .raw import RawArray, Superseded, Unchanged, moment_of, noted, recorded
+from .store import FormerArray, Store
 
-__all__ = ["ACTIONS", "Array", "ObjectArray", "PagesArray", "RawArray", "Store", "Turned", "Unchanged", "check_mask", "noted", "recorded"]
+__all__ = ["ACTIONS", "Array", "FormerArray", "ObjectArray", "PagesArray", "RawArray", "Store", "Superseded", "Turned", "Unchanged", "check_mask", "moment_of", "noted",
+           "recorded"]

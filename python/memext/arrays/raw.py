@@ -132,10 +132,11 @@ def noted(path: Any) -> None:
 
 
 class Unchanged:
-    """Refuses what a store held when it was opened, once it holds something else. place: what keeps the store's directory, if something does."""
+    """Refuses what a store held when it was opened, once it holds something else. place: what keeps the store's directory, if something does. moment: what
+    tells the state from all others whose Buffers differ."""
 
-    def __init__(self, path: pathlib.Path, state: bytes, place: Any = None):
-        self.path, self.state, self.place = path, state, place
+    def __init__(self, path: pathlib.Path, state: bytes, place: Any = None, moment: tuple = ()):
+        self.path, self.state, self.place, self.moment = path, state, place, moment
 
     def now(self) -> tuple[bool, bytes]:
         try:
@@ -161,6 +162,24 @@ class Unchanged:
 
     def gone_on(self) -> None:
         raise refusal(f"{self.path} has gone on since it was opened: open it again", errno.ESTALE)
+
+
+def moment_of(info: dict) -> tuple:
+    return tuple(info.get(n) for n in ("run", "step", "edits"))
+
+
+class Superseded(Unchanged):
+    """Of a store that a run of this process begins with, in its place: its state is read while the run works on the place, until its first commit."""
+
+    def __init__(self, check: Unchanged):
+        super().__init__(check.path, check.state, check.place, check.moment)
+
+    def before(self) -> None:
+        """Whoever looks finds the store that it was."""
+
+    def after(self) -> None:
+        if moment_of(_core.look(self.path)) != self.moment:
+            self.gone_on()
 
 
 class Hashed:

@@ -14,7 +14,19 @@ from .. import _core
 from ..celltypes import type_name
 from ..errors import MemextError, refusal
 from .base import ACTIONS, Array
-from .raw import Hashed, RawArray, Unchanged
+from .raw import Hashed, RawArray, Unchanged, moment_of
+
+
+class FormerArray(Array):
+    """A field of the state that the run in a store began with, in the same place: that run has written over it, and a program that is started again
+    names it once more."""
+
+    def __init__(self, path: pathlib.Path, name: str, shape: tuple[int, ...], dtype: Any):
+        super().__init__(shape, dtype)
+        self.path, self.name = path, name
+
+    def read(self, z: slice, y: slice, x: slice) -> np.ndarray:
+        raise refusal(f"{self.name} was in {self.path} before the run that is there now, which began with it: it is gone", errno.ESTALE)
 
 
 class Store:
@@ -30,7 +42,7 @@ class Store:
         while _core.generation_of(state) != self.info["generation"]:  # a run that is under way has committed in between
             state, self.info = _core.state_of(path)[1], _core.look(path)
         self.path = pathlib.Path(self.info["place"])
-        self._unchanged = Unchanged(self.path, state, place)
+        self._unchanged = Unchanged(self.path, state, place, moment_of(self.info))
         self._hashed: dict[str, Hashed | None] = {}
         self.state: str = self.info["state"]
         self.step: int = self.info["step"]
@@ -73,21 +85,26 @@ class Store:
     def __len__(self) -> int:
         return len(self.fields)
 
-    def __getitem__(self, name: str) -> RawArray:
+    def __getitem__(self, name: str) -> Array:
         a = self._described(name)
-        return self._array(a, 0, a["frame_low"], a["frame_high"])
+        return a if isinstance(a, Array) else self._array(a, 0, a["frame_low"], a["frame_high"])
 
-    def part(self, name: str, frame: bool) -> RawArray:
+    def part(self, name: str, frame: bool) -> Array:
         """A field where it lies, without its frame, or with as much of it as all fields have."""
-        arrays = self.info["arrays"]
+        arrays, found = self.info["arrays"], self._described(name)
+        if isinstance(found, FormerArray):
+            return found if frame else FormerArray(self.path, name, tuple(n - 2 * self.frame for n in self.shape), found.dtype)
         low, high = (min(a[n] for a in arrays) if frame else 0 for n in ("frame_low", "frame_high"))
-        return self._array(self._described(name), 0 if frame else self.frame, low, high)
+        return self._array(found, 0 if frame else self.frame, low, high)
 
-    def _described(self, name: str) -> dict:
+    def _described(self, name: str) -> Any:
         for a in self.info.get("arrays", []):
             if a["name"] == name:
                 return a
         self._problem()
+        for a in (self.info.get("former") or {}).get("fields", ()):
+            if a["name"] == name:
+                return FormerArray(self.path, name, self.shape, "<" + type_name(a["dtype"]))
         raise KeyError(f"{name} is no field of {self.path}: it has {', '.join(self.fields)}")
 
     def _array(self, a: dict, off: int, low: int, high: int) -> RawArray:

@@ -17,7 +17,8 @@ static int open_device(struct mx_run *r) {
     d.resume = mx_run_has_store(r);
     d.keep = o->keep;
     d.no_lock = o->no_lock;
-    int err = mx_device_open_waiting(&d, &r->why, &r->device);
+    int err =
+        (r->superseded != NULL ? mx_device_open_beside : mx_device_open_waiting)(&d, &r->why, &r->device);
     if (err == 0) mx_device_facts(r->device, &r->report.device);
     /* Also of a quiet run: nobody's result goes without a word. */
     if (err == 0 && strstr(r->report.device.note, "finished run") != NULL)
@@ -69,6 +70,7 @@ static int open_extent(struct mx_run *r, const char *name, int64_t size, bool no
 static int open_buffer(struct mx_run *r, int32_t i) {
     const int64_t bytes = r->report.layout.buffer_bytes;
     const bool noted = mx_run_has_store(r) && i < r->note.n_buffers;
+    mx_device_make_late(r->device, mx_run_lies_late(r) && i > 0);
     int err = open_extent(r, mx_note_buffers[i], bytes, noted, i < r->fuse.unused_buffers, &r->buffer[i]);
     if (err == 0 && r->tuned.shape.pairs)
         err = open_extent(r, mx_note_partners[i], bytes, noted, false, &r->partner[i]);
@@ -163,6 +165,7 @@ static int begin_after(struct mx_run *r) {
 int mx_run_open_store(struct mx_run *r) {
     int err = open_device(r);
     if (err == 0) err = mx_run_has_store(r) ? check_note(r) : check_inputs(r);
+    if (err == 0 && r->superseded != NULL) err = mx_run_keep_superseded(r);
     if (r->resumed) r->note.problem.nt = r->o.problem.nt; /* from the next commit on */
     /* The device's alignment may turn out larger than it looked from outside. */
     bool same = r->backend->face == MX_FACE_MAPPED ||
@@ -173,9 +176,12 @@ int mx_run_open_store(struct mx_run *r) {
     if (err == 0)
         err = mx_budget_create(r->report.dram_limit_bytes, r->request.reserve_bytes, &r->why, &r->budget);
     for (int32_t i = 0; i < r->n_buffers && err == 0; i++) err = open_buffer(r, i);
+    if (err == 0) mx_device_make_late(r->device, false);
     if (err == 0) err = open_fixed(r);
     if (err == 0) err = open_changed(r);
+    if (err == 0) mx_device_make_late(r->device, mx_run_lies_late(r));
     if (err == 0) err = open_seams(r);
+    if (r->device != NULL) mx_device_make_late(r->device, false);
     if (err == 0) err = take_integrity(r);
     if (err == 0) err = begin_after(r);
     return err < 0 ? err : mx_parts_hold(r);

@@ -85,6 +85,11 @@ int mx_run_take_edit_files(struct mx_run *r) {
 
 /* Where all steps are computed anew, and nobody knows the changes. */
 int mx_run_check_verify_edits(struct mx_run *r) {
+    if (r->o.verify && r->note.former.runs > 0)
+        return mx_fail(
+            &r->why, -ENOTSUP,
+            "the run in %.300s began with a state that was in this place, and is gone: leave --verify out",
+            r->o.path);
     if (!r->o.verify || (r->note.edits == 0 && !mx_run_edits(r))) return 0;
     return mx_fail(&r->why, -ENOTSUP,
                    "the state of the run in %.300s is changed between steps, and --verify computes all steps "

@@ -55,6 +55,15 @@ int mx_run_check_extents(struct mx_run *r);
  * unless there is no room. */
 int mx_run_ask_place(struct mx_run *r);
 
+/* ---- supersede.c */
+
+/* What the store in the place holds, where the run begins with that. */
+int mx_run_take_superseded(struct mx_run *r);
+/* Is it on the locked device what it was? Says which of its Buffers hold its state. */
+int mx_run_keep_superseded(struct mx_run *r);
+/* As mx_run_stored_bytes: with the Buffers of both, as they lie. */
+uint64_t mx_run_superseding_bytes(const struct mx_run *r);
+
 /* ---- resume.c */
 
 int mx_run_take_store(struct mx_run *r);    /* what the store says, in r->note and the options */

@@ -84,6 +84,7 @@ void mx_run_say_planned(struct mx_run *r) {
 }
 
 uint64_t mx_run_stored_bytes(const struct mx_run *r) {
+    if (r->superseded != NULL) return mx_run_superseding_bytes(r);
     uint64_t bytes = (uint64_t)mx_run_buffers(r) * (uint64_t)r->report.layout.buffer_bytes +
                      (uint64_t)r->report.side_file_bytes;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem); i++)
@@ -123,7 +124,7 @@ int mx_run_ask_place(struct mx_run *r) {
     const bool known = !mx_machine_is_described(o) &&
                        (r->backend->anonymous || (o->path != NULL && !mx_is_cut(&r->o.problem)));
     int err = mx_run_ask_outputs(r);
-    if (err == 0 && known) err = mx_device_ask(&d, &r->why);
+    if (err == 0 && known) err = mx_device_ask(&d, r->superseded != NULL, &r->why);
     if (err == 0 || err == -ENOSPC || !o->plan_only) return err;
     if (!o->quiet) mx_run_remark(r, "a run would be refused now: %s", r->why.text);
     r->why.text[0] = 0;

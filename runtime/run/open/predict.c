@@ -48,10 +48,9 @@ void mx_run_predict_commits(struct mx_run *r) {
     p->seconds_a_sweep = mx_run_seconds_a_sweep(r);
     p->sweeps = mx_sweep_count(&r->rest, p->plan.bt);
     p->integrity = r->o.integrity || r->note.integrity_unit > 0;
-    p->predicted_init_bytes = mx_run_has_store(r) ? 0
-                              : r->tuned.shape.init_both
-                                  ? mx_run_buffers(r) * p->layout.buffer_bytes
-                                  : (r->tuned.shape.pairs ? 2 : 1) * p->layout.buffer_bytes;
+    p->predicted_init_bytes =
+        mx_run_has_store(r) ? 0
+                            : mx_run_first_count(r) * (r->tuned.shape.pairs ? 2 : 1) * p->layout.buffer_bytes;
     if (r->note.pending && mx_run_has_store(r))
         p->predicted_init_bytes = (r->tuned.shape.init_both ? r->n_buffers : 1) * p->layout.buffer_bytes;
     if (r->fuse.source) p->predicted_init_bytes = r->fuse.init_bytes;
@@ -84,8 +83,8 @@ static int64_t copied_bytes(const struct mx_run *r) {
 /* A program gives the grid once, and every further Buffer that is to begin with it is a copy of the first. */
 static int64_t initial_copy_bytes(const struct mx_run *r) {
     const bool fresh = r->note.pending || (!mx_run_has_store(r) && !r->recut.asked);
-    if (!fresh || !r->o.source || r->fuse.source || !r->tuned.shape.init_both) return 0;
-    return (r->n_buffers - 1) * (r->tuned.shape.pairs ? 2 : 1) * r->report.layout.buffer_bytes;
+    if (!fresh || !r->o.source || r->fuse.source) return 0;
+    return (mx_run_first_count(r) - 1) * (r->tuned.shape.pairs ? 2 : 1) * r->report.layout.buffer_bytes;
 }
 
 void mx_run_predict_phases(struct mx_run *r) {

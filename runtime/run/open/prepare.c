@@ -28,6 +28,7 @@ int mx_run_request(struct mx_run *r) {
         err = mx_run_check_names(r); /* the file of its cells is known now */
     if (err == 0 && r->system != NULL) r->report.calls = mx_kernel_facts(r->system).functions;
     if (err == 0) err = mx_layout_check(&r->o.problem, &r->why);
+    if (err == 0) err = mx_run_take_superseded(r);
     if (err == 0) err = mx_run_take_sides(r);
     if (err == 0) err = mx_run_check_frames(r);
     if (err == 0) err = mx_run_ask_parts(r);

@@ -184,6 +184,7 @@ static int swept(struct mx_run *r, int64_t steps, mx_why *why) {
     if (!is_due(r, steps)) return 0;
     int err = mx_norms_take(n->norms, steps, why, &result);
     if (err < 0) return err;
+    result.simulated_s = mx_simulated_s(&r->report.simulated, steps);
     pthread_mutex_lock(&r->lock);
     mx_history_add(&n->history, mx_check_number(steps, r->report.check), &result);
     for (int32_t i = 0; i < n->n_until && n->met.until[0] == 0; i++) {

@@ -26,10 +26,22 @@
 #include "run/parts/points.h"
 #include "run/parts/snapshots.h"
 
+/* Reductions of states as they are stored: which of the kernel's, and the newest values, by the kernel's
+ * numbers. */
+struct mx_run_stored {
+    int32_t n, number[MX_MAX_REDUCES];
+    struct mx_reduce reduce[MX_MAX_REDUCES];
+    struct mx_norms *norms; /* NULL: none are taken */
+    struct mx_taking taking;
+    int64_t step; /* of the values; 0 = none yet */
+    double value[MX_MAX_REDUCES];
+};
+
 /* What the parts keep; each its own. */
 struct mx_run_parts {
     struct mx_run_points points;
     struct mx_run_norms norms;
+    struct mx_run_stored stored;
     struct mx_run_snapshots snapshots;
     char time_step[MX_TIME_STEP_TEXT]; /* of seconds.c: as the store is to remember it */
 };
@@ -67,7 +79,7 @@ struct mx_part {
     void (*close)(mx_run *r);
 };
 extern const struct mx_part *const mx_parts[]; /* ends with NULL */
-extern const struct mx_part mx_part_seconds, mx_part_points, mx_part_norms, mx_part_snapshots;
+extern const struct mx_part mx_part_seconds, mx_part_points, mx_part_norms, mx_part_stored, mx_part_snapshots;
 
 /* All parts at once, in the order of the table; of int the first error. */
 void mx_parts_make(mx_run *r);

@@ -12,7 +12,17 @@
 /* The parameter that says it where nothing else does. */
 static const char usual[] = "dt";
 
-static bool take_parameter(const struct mx_run *r, const char *name, struct mx_simulated *out) {
+/* Of checks before the first change of the parameter the note of then has no seconds. */
+static void take_checks(struct mx_run *r, const struct mx_note_edit *e) {
+    struct mx_norms_history *h = &r->note.history;
+    for (int32_t i = 0; i < h->n; i++) {
+        struct mx_norms_result *one = &h->kept[i].result;
+        const bool first = one->step <= e->since && memcmp(&e->before, &e->began, sizeof e->began) == 0;
+        if (isnan(one->simulated_s) && first) one->simulated_s = (double)one->step * e->began;
+    }
+}
+
+static bool take_parameter(struct mx_run *r, const char *name, struct mx_simulated *out) {
     const struct mx_system *s = r->system;
     for (int32_t i = 0; s != NULL && i < s->n_param; i++) {
         if (strcmp(s->param_name[i], name) != 0) continue;
@@ -21,6 +31,7 @@ static bool take_parameter(const struct mx_run *r, const char *name, struct mx_s
             return false; /* of a stage, not a step */
         *out = (struct mx_simulated){.known = true, .step_s = s->param[i], .each = mx_series_of(s, i)};
         if (e != NULL) out->since = e->since, out->since_s = e->sum;
+        if (e != NULL && out->each == NULL) take_checks(r, e);
         return true;
     }
     return false;

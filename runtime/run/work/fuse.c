@@ -36,6 +36,7 @@ static const char *hindrance(const struct mx_run *r) {
 static const char *source_hindrance(const struct mx_run *r) {
     const char *why = hindrance(r);
     if (why != NULL) return why;
+    if (r->superseded != NULL) return "the state is in the store that the run supersedes";
     if (r->recut.asked) return "the state is in the stores of another number of ranks";
     if (r->resumed && !r->note.pending) return "the store holds the state";
     if (mx_run_edits(r)) return "the state is changed first";

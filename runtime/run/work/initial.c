@@ -38,7 +38,9 @@ uint32_t mx_run_unframed(const struct mx_run *r) {
     const bool fresh = !mx_run_has_store(r) || r->note.pending, edits = mx_run_edits(r) && !r->edit.done;
     const uint32_t all = (UINT32_C(1) << r->n_buffers) - 1,
                    state = UINT32_C(1) << (edits ? mx_run_edit_target(r) : r->note.buffer);
-    if ((fresh && !mx_run_edits(r)) || !r->tuned.shape.init_both || r->rest.nt == 0) return 0;
+    if (!r->tuned.shape.init_both || r->rest.nt == 0) return 0;
+    if (fresh && mx_run_lies_late(r)) return all & ~UINT32_C(1);
+    if (fresh && !mx_run_edits(r)) return 0;
     /* Hashes are kept of the newest state alone: with --integrity the frames of the others are made anew. */
     if (r->note.integrity_unit > 0 || r->o.integrity) return all & ~state;
     if (!edits) return all & ~r->note.framed;
@@ -60,9 +62,7 @@ static int copy_frames(struct mx_run *r) {
 
 /* ------------------------------------------------------------------ the initial grid */
 
-/* Buffers that get the state which a run begins with: as many as the algorithm wants to find it in. */
-static int32_t first_count(const struct mx_run *r) { return r->tuned.shape.init_both ? r->n_buffers : 1; }
-static uint32_t first_buffers(const struct mx_run *r) { return (UINT32_C(1) << first_count(r)) - 1; }
+static uint32_t first_buffers(const struct mx_run *r) { return (UINT32_C(1) << mx_run_first_count(r)) - 1; }
 
 static int turn(struct mx_run *r) {
     int err = mx_run_turn_note(r);
@@ -85,7 +85,7 @@ static int write_counted(struct mx_run *r, int32_t number, int part, struct mx_s
 
 /* State 0; of pairs in both arrays. */
 static int write_initial_grid(struct mx_run *r) {
-    const int32_t n = first_count(r), parts = r->tuned.shape.pairs ? 2 : 1;
+    const int32_t n = mx_run_first_count(r), parts = r->tuned.shape.pairs ? 2 : 1;
     struct mx_nonfinite found = {.cells = 0};
     int err = r->recut.asked ? turn(r) : r->resumed ? 0 : mx_run_begin_note(r);
     if (r->recut.asked && !r->note.pending) return err;
@@ -125,10 +125,23 @@ static int take_places(struct mx_run *r) {
     return err < 0 ? err : mx_parts_begin(r);
 }
 
+/* Whoever goes on with the store that is superseded finds one Buffer with its frame: others are written over
+ * from here on. */
+static int renew_former(struct mx_run *r) {
+    const struct mx_run_superseded *s = r->superseded;
+    char was[MX_NOTE_BYTES + 1], text[MX_NOTE_BYTES];
+    if (s == NULL || s->note.framed == UINT32_C(1) << s->note.buffer) return 0;
+    int64_t n = mx_device_former_note(r->device, was, sizeof was);
+    if (n > 0) n = mx_note_reframe(was, (size_t)n, UINT32_C(1) << s->note.buffer, text, sizeof text);
+    const int err = n < 0 ? (int)n : mx_device_renew_former(r->device, text, (size_t)n);
+    return err < 0 ? mx_run_fail_commit(r, "first", err) : 0;
+}
+
 int mx_run_initialise(struct mx_run *r) {
     uint64_t begin = mx_clock_ns();
     const bool fresh = !mx_run_has_store(r) || r->note.pending;
     int err = take_places(r);
+    if (err == 0) err = renew_former(r);
     if (err == 0) err = mx_run_begin_fuse(r);
     r->fill =
         (struct mx_fill){.problem = &r->whole, .layout = &r->report.layout, .threads = r->tuned.plan.threads};
@@ -142,7 +155,7 @@ int mx_run_initialise(struct mx_run *r) {
     if (err == 0 && fresh && commits && (err = mx_run_commit(r, 0, 0)) < 0)
         mx_run_fail_commit(r, "first", err);
     if (err == 0) err = mx_run_edit_state(r);
-    if (err == 0 && (!fresh || mx_run_edits(r))) err = copy_frames(r);
+    if (err == 0 && (!fresh || mx_run_edits(r) || mx_run_lies_late(r))) err = copy_frames(r);
     if (err == 0 && r->resumed) mx_run_remove_former(r);
     r->report.init_seconds = mx_seconds_since(begin);
     return err;

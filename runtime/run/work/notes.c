@@ -55,6 +55,7 @@ int mx_run_begin_note(struct mx_run *r) {
     mx_run_number(r, &n->rank, &n->ranks);
     n->started_s = (int64_t)time(NULL);
     n->framed = 0;
+    if (r->superseded != NULL) mx_note_follow(&r->superseded->note, &n->former);
     const int numbered = mx_run_agree_number(r, &n->run);
     if (numbered < 0) return numbered;
     if (r->system != NULL) {
