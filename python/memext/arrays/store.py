@@ -37,9 +37,16 @@ class Store:
         self.time: float | None = self.info.get("simulated_s")  # seconds; None: the run did not know how long a step is
 
     @property
-    def shape(self) -> tuple[int, int, int]:
+    def flat(self) -> bool:
+        """A grid of two dimensions: its rows are planes of one row in the file."""
+        return self._problem().get("dimensions", 3) == 2
+
+    @property
+    def shape(self) -> tuple[int, ...]:
         p = self._problem()
         planes = [a["planes"] for a in self.info["arrays"]]
+        if self.flat:
+            return min(planes, default=p["ny"] + 2 * p["h"]), p["nx"] + 2 * p["h"]
         return min(planes, default=p["nz"] + 2 * p["h"]), p["ny"] + 2 * p["h"], p["nx"] + 2 * p["h"]
 
     @property
@@ -75,11 +82,14 @@ class Store:
 
     def __getitem__(self, name: str) -> RawArray:
         a = self._described(name)
-        return self._array(a, 0, a["frame_low"], a["frame_high"])
+        array = self._array(a, 0, a["frame_low"], a["frame_high"])
+        return ACTIONS["rows"](array) if self.flat else array
 
     def part(self, name: str, frame: bool) -> RawArray:
         """A field where it lies, without its frame, or with as much of it as all fields have."""
         arrays = self.info["arrays"]
+        if self.flat:
+            raise refusal(f"{self.path} holds a grid of two dimensions: read its fields, store[NAME][y, x]", errno.ENOTSUP)
         low, high = (min(a[n] for a in arrays) if frame else 0 for n in ("frame_low", "frame_high"))
         return self._array(self._described(name), 0 if frame else self.frame, low, high)
 
@@ -93,7 +103,7 @@ class Store:
     def _array(self, a: dict, off: int, low: int, high: int) -> RawArray:
         """off: cells of frame left out in y and x; low, high: planes of it that are taken along."""
         dtype, row, plane = np.dtype("<" + type_name(a["dtype"])), a["row_pitch_bytes"], a["plane_pitch_bytes"]
-        shape = a["planes"] - a["frame_low"] - a["frame_high"] + low + high, *(n - 2 * off for n in self.shape[1:])
+        shape = a["planes"] - a["frame_low"] - a["frame_high"] + low + high, *((1, self.shape[1]) if self.flat else (n - 2 * off for n in self.shape[1:]))
         offset = a["offset_bytes"] + (a["frame_low"] - low) * plane + off * (row + dtype.itemsize)
         return RawArray(self.path, shape, dtype, offset, row, plane, a["name"], self._unchanged, self._hashes(a["buffer"]))
 
