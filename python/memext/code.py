@@ -51,10 +51,23 @@ class Code:
         self.radius = max(self.radius, self.fixed_radius)
         for reduction in reductions:
             self.fixed_radius = max(self.fixed_radius, reduction.translate(self).reach(set(kernel.fixed)))
+        self.flat = self._is_flat()
         self.text = self._write()
 
-    def check(self, shape: tuple[int, int, int]) -> None:
-        """Refuses a grid of nz, ny, nx interior cells in which a table has no element for every cell."""
+    def _is_flat(self) -> bool:
+        """Does it compute grids of two dimensions? All its neighbours have two offsets then."""
+        parts = [*self.kernel._parts, *self.reductions]
+        cells = [*self.cells, *(r.translate(self) for r in self.reductions)]
+        offsets = set().union(*(getattr(cell, "offsets", set()) for cell in cells))
+        if len(offsets) > 1:
+            at = next((p for p in parts if hasattr(p, "file")), parts[0])
+            raise KernelError(f"{self.kernel.name} names some neighbours by two numbers and others by three: u[dx, dy] is of a grid of two dimensions, "
+                              "u[dx, dy, dz] of one of three", getattr(at, "file", "?"), getattr(at, "line", 0))
+        return offsets == {2}
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Refuses a grid of nz, ny, nx (or ny, nx) interior cells in which a table has no element for every cell."""
+        shape = (1, *shape) if len(shape) == 2 else shape
         for cell in [*self.cells, *(r.translate(self) for r in self.reductions)]:
             for reason in lookup.misfits(cell, shape):
                 raise KernelError(f"{self.kernel.name}: {reason}", self.kernel._parts[0].file, self.kernel._parts[0].line)
@@ -78,7 +91,7 @@ class Code:
             bodies.append("\n".join([f"MX_REDUCE({reduction.name})", *body, f"    RESULT({writer.text(values[0])});", "MX_END\n"]))
         made_from = "SymPy expressions" if isinstance(k._parts[0], SymbolicPart) else "a Python function"
         lines = [f"/* {k.name}: made from {made_from} by the package memext. */", f'#define MX_NAME "{k.name}"',
-                 f"#define MX_RADIUS {self.radius}"]
+                 f"#define MX_RADII {self.radius}, {self.radius}, 0" if self.flat else f"#define MX_RADIUS {self.radius}"]
         if self.fixed_radius > 0:
             lines.append(f"#define MX_FIXED_RADIUS {self.fixed_radius}")
         if self.real == "f4":
@@ -149,21 +162,25 @@ class Code:
         inner = tuple(slice(h, n - h) for n in shape)
         size = [n - 2 * h for n in shape]
         self.check(tuple(size))  # type: ignore[arg-type]
-        c = {n: written_out(np.asarray(arrays[n]).astype(self.dtypes[n], copy=False), size, h) for n in k.fixed}
+        c = {n: np.broadcast_to(arrays[n], _frame_or_not(arrays[n], shape, size)).astype(self.dtypes[n]) if self.flat else
+             written_out(np.asarray(arrays[n]).astype(self.dtypes[n], copy=False), size, h) for n in k.fixed}
 
         def level(i: int, read: dict, write: dict, t: int) -> None:
             def at(field, dx, dy, dz):
                 array = read[field] if field in read else c[field]
                 off = [(n - s) // 2 for n, s in zip(array.shape, size)]
-                return array[tuple(slice(o + d, o + d + s) for o, d, s in zip(off, (dz, dy, dx), size))]
+                return array[tuple(slice(o + d, o + d + s) for o, d, s in zip(off, (dy, dx) if self.flat else (dz, dy, dx), size))]
 
             def coordinates(name):
                 if name == "t":
                     return np.int64(t)
+                axes = "yx" if self.flat else "zyx"
+                if name[-1] not in axes:
+                    return np.int64(len(name) - 1)  # nz is 1, and z is 0
                 if name in ("nx", "ny", "nz"):
-                    return np.int64(size["zyx".index(name[1])])
-                axis = "zyx".index(name)
-                return np.arange(size[axis]).reshape([-1 if i == axis else 1 for i in range(3)])
+                    return np.int64(size[axes.index(name[1])])
+                axis = axes.index(name)
+                return np.arange(size[axis]).reshape([-1 if i == axis else 1 for i in range(len(size))])
 
             values = self.evaluate(self.cells[i], at, AtStep(params, t, i, len(self.cells)), coordinates, lambda field: write[field][inner])
             for name in write if self.form == "jacobi" else ():  # what is not computed is kept
@@ -181,6 +198,12 @@ class Code:
                     a, b = b, a
         old = b if k.partner else {f"{n}_old": v for n, v in b.items()} if self.form == "leapfrog" else {}
         return {**a, **old}
+
+
+def _frame_or_not(array: Any, framed: tuple, size: list[int]) -> tuple:
+    """The shape that an array of two dimensions has written out."""
+    extents = (1, 1, *np.shape(array))[-2:]
+    return framed if all(s in (1, n) for s, n in zip(extents, framed)) and extents != tuple(size) else tuple(size)
 
 
 def _list(macro: str, argument: str, items: Mapping[str, str]) -> str:

@@ -128,7 +128,7 @@ class Replacement:
         self.value = as_values(value, field, h)
         if isinstance(self.value, str):
             raise MemextError(f"{field} is given {self.value!r}; an array, a number or a function of x, y, z is needed", errno.EINVAL)
-        self.source = Source({problem.library_name(field): self.value}, {problem.library_name(field): problem.dtype_of(field)}, run.framed_shape, h, run.frame)
+        self.source = Source({problem.library_name(field): self.value}, {problem.library_name(field): problem.dtype_of(field)}, run.framed_shape, (h, h, h), run.frame)
         if isinstance(self.value, Values):
             if hasattr(self.value, "frame"):
                 self.value.frame = h
@@ -166,7 +166,7 @@ class NewValues(Source):
     """All read-only fields that change at a step."""
 
     def __init__(self, replaced: Mapping[str, Replacement], run: Any):
-        super().__init__({n: a.value for n, a in replaced.items()}, {n: a.source.dtypes[n] for n, a in replaced.items()}, run.framed_shape, run.radius, run.frame)
+        super().__init__({n: a.value for n, a in replaced.items()}, {n: a.source.dtypes[n] for n, a in replaced.items()}, run.framed_shape, (run.radius,) * 3, run.frame)
         self._replaced = replaced
 
     def _plane(self, name: str, value: Any, z: int, dtype: np.dtype) -> np.ndarray:

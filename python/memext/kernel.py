@@ -133,6 +133,11 @@ class Kernel:
     def radius(self) -> int:
         return self.code().radius
 
+    @property
+    def flat(self) -> bool:
+        """Does it compute grids of two dimensions? It names neighbours by two numbers then, u[dx, dy]."""
+        return self.code().flat
+
     def write(self, folder: Any = None, dtype: Any = "f8", **fields: Any) -> pathlib.Path:
         """The C file, in the cache or another folder; its name follows from its text. Stores name it: it stays."""
         return self.code(dtype, **fields).write(folder)
@@ -150,7 +155,7 @@ def kernel(function: Callable | Mapping[Any, Any] | None = None, *, fixed: Any =
     the step computed from, and the extents. Fields named in `fixed` ("c", "v damping", or {"c": "u1"} with their types) are only read. It
     returns the new value, of several fields a tuple in their order. u is the value of the cell, u[dx, dy, dz] that of a neighbour, and
     u.old the value that is replaced, which makes the form leapfrog: u.old is then u a step before. A way through the function that returns
-    nothing keeps the values of the cell.
+    nothing keeps the values of the cell. A kernel whose neighbours all have two numbers, u[dx, dy], computes grids of two dimensions: arrays (ny, nx).
 
         @memext.kernel(fixed="k", params={"dt": 0.1})
         def heat(u, k, dt):

@@ -15,6 +15,7 @@ from .arrays import Array, RawArray
 from .celltypes import type_name
 from .code import cache_folder
 from .errors import MemextError
+from .flat import halo_of, of_user, shape_of
 from .kernel import Kernel
 from .profiles import Profile, three_extents, whole_shape
 from .words import absolute, words_of
@@ -45,7 +46,7 @@ class Problem:
             name = self.stencil or "star7"
             if name not in RADII:
                 raise MemextError(f"stencil '{name}' is not known: {', '.join(RADII)}", errno.EINVAL)
-            self.radius, self.fixed_radius = RADII[name], 0
+            self.radius, self.fixed_radius, self.flat = RADII[name], 0, False
             self.state, self.fixed = {"u": type_name(self._dtype)}, {}
             self.names = ["u"]
             return
@@ -64,6 +65,7 @@ class Problem:
         if unknown:
             raise MemextError(f"dtype names {', '.join(map(str, unknown))}: the state of {k.name} is {', '.join(k.state + k.partner)}", errno.EINVAL)
         before = [f"{n}_old" for n in k.state if f"{n}_old" in given]  # the step before, where no field of the kernel is called so
+        self.flat = k.flat
         self.names = k.state + k.partner + [n for n in before if not k.has_field(n)] + k.fixed
 
     def _take_fields(self) -> None:
@@ -73,14 +75,14 @@ class Problem:
             given["u"] = given.pop("init", "random")
         fields: dict[str, Any] = {}
         for name in self.names:
-            value = given.pop(name)
+            value = of_user(given.pop(name), name) if self.flat else given.pop(name)
             fields[name] = as_values(three_extents(value) if k is not None and name in k.fixed else value, name, 1)
         self.extra = {name: absolute(name.replace("_", "-"), value, self._directory) for name, value in given.items()}
         if k is not None:
             state = type_name(self._dtype.get(k.state[0], "f8") if isinstance(self._dtype, Mapping) else self._dtype)
             types = {n: _field_type(fields[n]) or (state if k._fixed[n] is None else None) for n in k.fixed}
             self.code = k.code_with(self.reductions, self._dtype, **types)
-            self.radius, self.fixed_radius = self.code.radius, self.code.fixed_radius
+            self.radius, self.fixed_radius, self.flat = self.code.radius, self.code.fixed_radius, self.code.flat
             self.state = {n: self.code.dtypes[n] for n in k.state + k.partner}
             self.fixed = {n: self.code.dtypes[n] for n in k.fixed}
             for n in self.names:
@@ -88,8 +90,10 @@ class Problem:
                     if self.code.form != "leapfrog":
                         raise MemextError(f"{n}: {k.name} reads no step before (its form is {self.code.form})", errno.EINVAL)
                     self.state[n] = self.code.dtypes[n[:-4]]
-        for value in fields.values():
+        for name, value in fields.items():
             if hasattr(value, "frame") and isinstance(value, Values):
+                if self.flat:
+                    raise MemextError(f"{name}: functions of x, y, z are of grids of three dimensions so far; give an array (ny, nx)", errno.ENOTSUP)
                 value.frame = self.radius
         self.fields = fields
         if self.frame != "included" and not any(isinstance(value, Array) for value in fields.values()):
@@ -97,54 +101,68 @@ class Problem:
                               "Give the interior cells as an array, or leave frame out", errno.EINVAL)
         self.shape = self._interior(fields)
         if self.code is not None:
-            self.code.check(self.shape)
+            self.code.check(shape_of(self.shape, self.flat))
             for name, value in self.params.items():
                 if isinstance(value, Series):
                     value.check(name, len(self.code.cells))
 
     def _interior(self, fields: dict[str, Any]) -> tuple[int, int, int]:
         """Interior cells (nz, ny, nx), from what says them; the rest has to agree."""
-        h, found, who = self.radius, None, ""
+        halo, found, who = self.halo, None, ""
+        wanted = "two whole numbers (ny, nx)" if self.flat else "three whole numbers (nz, ny, nx)"
         if self._shape is not None:
             try:
                 found, who = tuple(operator.index(n) for n in self._shape), "shape"
             except TypeError as error:
-                raise MemextError(f"shape={self._shape!r}: three whole numbers (nz, ny, nx) are needed: {error}", errno.EINVAL) from None
-            if len(found) != 3:
-                raise MemextError(f"shape={self._shape!r} has {len(found)} of the three whole numbers (nz, ny, nx)", errno.EINVAL)
-        order = sorted(self.names, key=lambda n: 0 if n in self.state else 1 + (isinstance(fields[n], Array) and 1 in fields[n].shape))
+                raise MemextError(f"shape={self._shape!r}: {wanted} are needed: {error}", errno.EINVAL) from None
+            if len(found) != (2 if self.flat else 3):
+                raise MemextError(f"shape={self._shape!r} has {len(found)} of the {wanted}", errno.EINVAL)
+            if self.flat:
+                found = found[0], 1, found[1]
+        order = sorted(self.names, key=lambda n: 0 if n in self.state else 1 + (isinstance(fields[n], Array) and 1 in shape_of(fields[n].shape, self.flat)))
         self.bare = set()
         for name in order:
-            shape = framed_shape(fields[name], h, self.frame)
+            shape = framed_shape(fields[name], halo, self.frame)
             if shape is None:
                 continue
             if name in self.fixed and found is not None and self._is_profile(name, fields, found):
                 continue
-            interior = tuple(n - 2 * h for n in shape)
+            interior = tuple(n - 2 * h for n, h in zip(shape, halo))
             bare = name in self.fixed and self.fixed_radius == 0 and self.frame == "included"
             if found is None:
                 found, who = interior, name
             elif bare and interior != found and tuple(shape) == found:
                 self.bare.add(name)
             elif interior != found:
-                raise MemextError(f"{name} has the shape {tuple(fields[name].shape)}; {who} says {found} interior cells, which is "
-                                  f"{tuple(n + 2 * h for n in found)} with the frame of {h}"
+                raise MemextError(f"{name} has the shape {self.told(fields[name].shape)}; {who} says {self.told(found)} interior cells, which is "
+                                  f"{self.told(self.framed(found))} with the frame of {self.radius}"
                                   + ("; an extent may be 1 where the field is alike along that axis" if name in self.fixed else ""), errno.EINVAL)
         if found is None:
-            raise MemextError("no grid: give shape=(nz, ny, nx), the interior cells, or an array", errno.EINVAL)
+            raise MemextError(f"no grid: give shape={'(ny, nx)' if self.flat else '(nz, ny, nx)'}, the interior cells, or an array", errno.EINVAL)
         if min(found) < 1:
-            raise MemextError(f"{who} leaves {found} interior cells within a frame of {h}: every extent must be at least 1; shape=(nz, ny, nx) gives the grid's "
+            raise MemextError(f"{who} leaves {self.told(found)} interior cells within a frame of {self.radius}: every extent must be at least 1; shape=(nz, ny, nx) gives the grid's "
                               "where no array has all of them", errno.EINVAL)
         return found  # type: ignore[return-value]
+
+    @property
+    def halo(self) -> tuple[int, int, int]:
+        return halo_of(self.radius, self.flat)
+
+    def framed(self, interior: tuple) -> tuple:
+        return tuple(n + 2 * h for n, h in zip(interior, self.halo))
+
+    def told(self, shape: tuple) -> tuple:
+        """As users have it."""
+        return shape_of(tuple(shape), self.flat)
 
     def _is_profile(self, name: str, fields: dict[str, Any], interior: tuple) -> bool:
         """An array with extents of 1 becomes a profile."""
         value, bare = fields[name], self.fixed_radius == 0
-        whole = whole_shape(value.shape, interior, self.radius, self.frame, bare) if isinstance(value, Array) else None
+        whole = whole_shape(value.shape, interior, self.halo, self.frame, bare) if isinstance(value, Array) else None
         if whole is not None:
             sides = " ".join(words_of({"side": self.extra.get("side")}))
-            around = {"zyx".index(axis) for axis in re.findall(r"([xyz])=periodic", sides)}
-            fields[name] = Profile(value, whole, np.dtype("<" + self.fixed[name]), self.radius, self.frame, self.frame == "included" and whole == interior, around,
+            around = {("y.x" if self.flat else "zyx").index(axis) for axis in re.findall(r"([xyz])=periodic", sides)}
+            fields[name] = Profile(value, whole, np.dtype("<" + self.fixed[name]), self.halo, self.frame, self.frame == "included" and whole == interior, around,
                                    cache_folder())
         return whole is not None
 
@@ -167,8 +185,8 @@ class Problem:
 
     def options(self, again: bool = False) -> tuple[list[str], Source | None]:
         """again: of a run that goes on from what it has left itself."""
-        words = ["size=" + " ".join(str(n) for n in reversed(self.shape))]
-        framed = tuple(n + 2 * self.radius for n in self.shape)
+        words = ["size=" + " ".join(str(n) for n in reversed(self.told(self.shape)))]
+        framed = self.framed(self.shape)
         source_fields: dict[str, Any] = {}
         file_words: list[str] = []
         types = {**self.state, **self.fixed}
@@ -188,7 +206,7 @@ class Problem:
                 file_words.append(f"input={library_name}={npy}" if self.kernel is not None else f"input={npy}")
                 continue
             if name in self.fixed:
-                option = file_option(name, value, types[name], self.radius, self.frame, self.fixed_radius == 0, framed)
+                option = file_option(name, value, types[name], self.halo, self.frame, self.fixed_radius == 0, framed)
             if option is not None:
                 file_words.append(f"field={option}")
             else:
@@ -204,7 +222,7 @@ class Problem:
             words += [f"param={n}={v.file(cache_folder()) if isinstance(v, Series) else repr(v)}" for n, v in self.params.items()]
         source = None
         if source_fields:
-            source = Source(source_fields, {n: np.dtype("<" + types[n]) for n in source_fields}, framed, self.radius, self.frame)
+            source = Source(source_fields, {n: np.dtype("<" + types[n]) for n in source_fields}, framed, self.halo, self.frame)
             source.bare, source.known = self.bare, self.identities
             source.here = {self.library_name(n): f"{a.name} of the store in the place of the run" for n, a in self.here.items()}
         return words + ([] if again else file_words), source

@@ -25,9 +25,9 @@ def three_extents(value: Any) -> Any:
     return value.reshape((1,) * (3 - value.ndim) + value.shape) if few else value
 
 
-def whole_shape(shape: tuple, interior: tuple, h: int, frame: Any, bare_allowed: bool) -> tuple | None:
+def whole_shape(shape: tuple, interior: tuple, halo: tuple[int, int, int], frame: Any, bare_allowed: bool) -> tuple | None:
     """The shape that a profile has when it is written out, with its frame or without; None where this is none of a grid with these interior cells."""
-    framed, bare = tuple(n + 2 * h for n in interior), tuple(interior)
+    framed, bare = tuple(n + 2 * h for n, h in zip(interior, halo)), tuple(interior)
     if tuple(shape) in (framed, bare):
         return None
     for whole in ([framed] if frame == "included" else []) + ([bare] if frame != "included" or bare_allowed else []):
@@ -41,17 +41,17 @@ class Profile(Values):
     array whose sides are periodic, where the frame is the other end. Its cells are taken now, into a file in `folder` that is called after its content
     and stays, since stores name it."""
 
-    def __init__(self, given: Array, whole: tuple, dtype: np.dtype, h: int, frame: Any, bare: bool, around: set[int], folder: pathlib.Path):
+    def __init__(self, given: Array, whole: tuple, dtype: np.dtype, halo: tuple[int, int, int], frame: Any, bare: bool, around: set[int], folder: pathlib.Path):
         self.given, self.bare = given, bare
-        self._h, self._frame, self._around = h, 0 if bare else frame, around
+        self._halo, self._frame, self._around = halo, 0 if bare else frame, around
         cells = np.ascontiguousarray(converted(given[...], dtype, given.name))
         self._text = f"profile {cells.shape} {cells.dtype.str} {self._frame!r} {_digest(cells)}"
-        one_plane_or_column = cells.shape[0] == 1 or cells.shape[1] == 1
+        one_plane_or_column = (cells.shape[0] == 1 or cells.shape[1] == 1) and halo[1] > 0  # of two dimensions the library gets rows
         self.path: pathlib.Path | None = None  # None: the library writes the field out
         if one_plane_or_column and (bare or isinstance(self._frame, str)):
             if self._frame in _PADS:
-                cells = np.pad(cells, [(0, 0) if n == 1 else (h, h) for n in cells.shape], mode=_PADS[self._frame])  # type: ignore[call-overload]
-                self._frame, whole = "included", tuple(n + 2 * h for n in whole)
+                cells = np.pad(cells, [(0, 0) if n == 1 else (h, h) for n, h in zip(cells.shape, halo)], mode=_PADS[self._frame])  # type: ignore[call-overload]
+                self._frame, whole = "included", tuple(n + 2 * h for n, h in zip(whole, halo))
             self.path = _file(cells, folder, given.name)
             cells = np.load(self.path, mmap_mode="r")
         else:
@@ -61,8 +61,9 @@ class Profile(Values):
     def plane(self, z: int, shape: tuple[int, int, int]) -> np.ndarray:
         where = [np.arange(n) for n in shape]
         for axis in self._around:
-            where[axis] = self._h + (where[axis] - self._h) % (shape[axis] - 2 * self._h)
-        plane = framed_plane(self._all, int(where[0][z]), shape, self._h, self._frame)
+            h = self._halo[axis]
+            where[axis] = h + (where[axis] - h) % (shape[axis] - 2 * h)
+        plane = framed_plane(self._all, int(where[0][z]), shape, self._halo, self._frame)
         return plane[where[1]][:, where[2]] if self._around else plane
 
     def identity(self) -> str:
@@ -97,5 +98,5 @@ def _file(cells: np.ndarray, folder: pathlib.Path, name: str) -> pathlib.Path:
 def written_out(array: np.ndarray, interior: list[int], h: int) -> np.ndarray:
     """A read-only field for numpy: what is alike along an axis is repeated along it."""
     array = three_extents(array)
-    whole = whole_shape(array.shape, tuple(interior), h, "included", True)
+    whole = whole_shape(array.shape, tuple(interior), (h, h, h), "included", True)
     return array if whole is None else np.broadcast_to(array, whole)

@@ -13,6 +13,7 @@ import numpy as np
 
 from .arrays import RawArray
 from .errors import KernelError, MemextError
+from .flat import refuse
 from .kernel import Reduced, Reduction
 from .lookup import misfits
 from .profiles import Profile
@@ -57,7 +58,7 @@ def add_plane(values: np.ndarray) -> float:
 
 def source_of(run: Any, name: str, value: Any) -> Source:
     """Planes of a field of a run, with their frame."""
-    source = Source({name: value}, {name: run._problem.dtype_of(name)}, run.framed_shape, run.radius, run.frame)
+    source = Source({name: value}, {name: run._problem.dtype_of(name)}, run.framed_shape, (run.radius,) * 3, run.frame)
     if not isinstance(value, Values) and tuple(value.shape) == run.framed_shape:
         source.frame = "included"
     elif name in run._problem.bare or (isinstance(value, Profile) and value.bare):
@@ -67,6 +68,7 @@ def source_of(run: Any, name: str, value: Any) -> Source:
 
 def reduce_store(run: Any, reduction: Reduction, arrays: Mapping[str, Any], floor: float = 0.0) -> Reduced:
     """One value for each plane, or one for all."""
+    refuse(run.code.flat, "run.reduce of a state", "take reductions along with the steps: Run(..., reductions=[...]), run.reduce(..., taken=True)")
     code, h, shape = run.code, run.radius, run.shape
     cell = reduction.translate(code)
     for reason in misfits(cell, shape):

@@ -20,6 +20,7 @@ from . import _core, replaced
 from .arrays import Array, ObjectArray, Store
 from .edits import Edits, ReplacedArray, StateArray
 from .errors import KernelError, MemextError
+from .flat import Rows, refuse
 from .images import Images
 from .job import Job
 from .kernel import Kernel, Reduced, Reduction
@@ -48,7 +49,7 @@ class Run:
     Fields, by name (u, c, ...; the step before of leapfrog kernels as NAME_old): an array in memory, a file or store (memext.open, or its
     path), anything with shape, dtype and slices, a number, memext.ramp, a function of x, y, z, or the name of one of the library's
     ("random", "gauss", "linear", "corner", "zero"). frame: "included": arrays have the frame of `radius` cells on every side (the default);
-    "edge", "mirror", "periodic" or a number: they have none, and this makes it. shape: interior cells (nz, ny, nx), where no array says.
+    "edge", "mirror", "periodic" or a number: they have none, and this makes it. shape: interior cells (nz, ny, nx), where no array says. Of a kernel of two dimensions (u[dx, dy]) all is (ny, nx).
 
     device: the directory, file (a new one ends in .memext or .store) or block device of the store; None: a directory that is made beside the program and
     goes with the run, or, where nobody ends that, with the last of the arrays and stores that it has handed out. Paths are of the directory that the
@@ -104,7 +105,8 @@ class Run:
             if not isinstance(reduction, Reduction):
                 raise KernelError(f"{reduction!r} is no reduction: decorate the function with memext.reduce")
         self._problem = Problem(kernel, stencil, dict(params or {}), self.reductions, dtype, shape, frame, self._directory, fields_and_options)
-        self.shape, self.radius, self.code = self._problem.shape, self._problem.radius, self._problem.code
+        self.radius, self.code = self._problem.radius, self._problem.code
+        self.shape = self._problem.told(self._problem.shape)
         self.backend = self._problem.extra.get("backend")
         self.params = Parameters(kernel.params if isinstance(kernel, Kernel) else {}, {n: v for r in self.reductions for n, v in r.params.items()},
                                  self._problem.params, self._edits_are)
@@ -139,12 +141,13 @@ class Run:
         Its arguments name what it gets: fields of the state (NAME_old for the step before of leapfrog kernels) and read-only fields as arrays (ny, nx),
         parameters, x, y, z (cells of the interior, from 0) and t. It changes the fields' arrays, or returns new ones in the order of its arguments.
         frame: planes of the frame too, and all with their frame. It may be called more than once for a plane, so it depends on its arguments alone."""
+        refuse(self._problem.flat, "run.apply", "memext run --resume with --edit-input replaces a field")
         self._edits.ask(lambda: self._edits.apply(function, frame))
 
     @property
     def framed_shape(self) -> tuple[int, int, int]:
         """Of the arrays, frame included."""
-        return tuple(n + 2 * self.radius for n in self.shape)  # type: ignore[return-value]
+        return tuple(n + 2 * self.radius for n in self.shape)  # of two dimensions (ny, nx)  # type: ignore[return-value]
 
     @property
     def time(self) -> float | None:
@@ -198,7 +201,8 @@ class Run:
         if isinstance(field, Profile):
             field = field.given
         if self._memory is not None and name in self._memory:
-            return ObjectArray(self._memory[name], name)
+            array = self._memory[name]
+            return Rows(ObjectArray(array.swapaxes(0, 1), name)) if self._problem.flat else ObjectArray(array, name)
         if self.backend in ANONYMOUS and self._memory is None:
             raise MemextError("nothing was computed yet: call advance or steps first", errno.ENOENT)
         if self.backend in ANONYMOUS:
@@ -206,6 +210,8 @@ class Run:
                 return field
             raise KeyError(f"{name} is no array that backend {self.backend} keeps: {', '.join(self._memory or ())}")
         store, stored, replaced = self.store, self._problem.stored(), self._edits.replaced(name)
+        if self._problem.flat:
+            return Rows(field) if name not in store and isinstance(field, Array) and name in self._problem.fixed else store[stored.get(name, name)]
         if replaced is not None:
             return ReplacedArray(replaced)
         if name in self._problem.fixed and name not in store and isinstance(field, Array):
@@ -217,6 +223,7 @@ class Run:
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Other values of a read-only field from the present step on: see steps."""
+        refuse(self._problem.flat, "a change between steps", "memext run --resume with --edit-input replaces a field")
         self._edits.replace(name, value)
 
     # ---- going on

@@ -46,14 +46,13 @@ def as_values(value: Any, name: str, h: int) -> Values | Array | str:
     return array
 
 
-def framed_shape(value: Values | Array | str, h: int, frame: Any) -> tuple[int, int, int] | None:
+def framed_shape(value: Values | Array | str, halo: tuple[int, int, int], frame: Any) -> tuple[int, int, int] | None:
     """Shape of the grid with its frame that an array belongs to; None where it says nothing."""
     if isinstance(value, str):
         return None
     if isinstance(value, Values):
         return value.shape()
-    more = 0 if frame == "included" else 2 * h
-    return tuple(n + more for n in value.shape)  # type: ignore[return-value]
+    return tuple(n + (0 if frame == "included" else 2 * h) for n, h in zip(value.shape, halo))  # type: ignore[return-value]
 
 
 def _index(i: int, n: int, frame: Any) -> int:
@@ -66,27 +65,28 @@ def _index(i: int, n: int, frame: Any) -> int:
     return min(max(i, 0), n - 1)
 
 
-def framed_plane(value: Array, z: int, shape: tuple[int, int, int], h: int, frame: Any) -> np.ndarray:
-    """Plane z of the grid with its frame, of an array without one."""
+def framed_plane(value: Array, z: int, shape: tuple[int, int, int], halo: tuple[int, int, int], frame: Any) -> np.ndarray:
+    """Plane z of the grid with its frame, of an array without one. halo: cells of frame along the three axes."""
     if frame == "included":
         return value.plane(z)
-    nz, ny, nx = value.shape
+    (nz, ny, nx), (h, hy, hx) = value.shape, halo
     if not isinstance(frame, str):
         kind = value.dtype if value.dtype.kind in "iu" and frame == np.trunc(frame) and np.iinfo(value.dtype).min <= frame <= np.iinfo(value.dtype).max else "f8"
         out = np.full(shape[1:], frame, dtype=kind)
         if h <= z < nz + h:
-            out[h:ny + h, h:nx + h] = value.plane(z - h)
+            out[hy:ny + hy, hx:nx + hx] = value.plane(z - h)
         return out
-    rows = [_index(y - h, ny, frame) for y in range(shape[1])]
-    columns = [_index(x - h, nx, frame) for x in range(shape[2])]
+    rows = [_index(y - hy, ny, frame) for y in range(shape[1])]
+    columns = [_index(x - hx, nx, frame) for x in range(shape[2])]
     return value.plane(_index(z - h, nz, frame))[rows][:, columns]
 
 
 class Source:
     """The fields of a run for the library, as mx_source: planes in order. error: the first exception of a callback."""
 
-    def __init__(self, fields: dict[str, Values | Array], dtypes: dict[str, np.dtype], shape: tuple[int, int, int], h: int, frame: Any):
-        self.fields, self.dtypes, self.shape, self.h, self.frame = fields, dtypes, shape, h, frame
+    def __init__(self, fields: dict[str, Values | Array], dtypes: dict[str, np.dtype], shape: tuple[int, int, int], halo: tuple[int, int, int], frame: Any):
+        """halo: cells of frame along the three axes; 0 in the middle of a grid of two dimensions (flat.py)."""
+        self.fields, self.dtypes, self.shape, self.halo, self.frame = fields, dtypes, shape, halo, frame
         self.error: BaseException | None = None
         self.bare: set[str] = set()  # read-only fields whose arrays have no frame
         self.here: dict[str, str] = {}  # what is said of arrays that lie in the run's own place
@@ -112,6 +112,8 @@ class Source:
 
     def open(self, grid: Any) -> None:
         grid.nz, grid.ny, grid.nx = self.shape
+        if self.halo[1] == 0:  # the library hands out rows as such
+            grid.nz, grid.ny = grid.ny, grid.nz
 
     def limit(self, dram_bytes: int) -> None:
         """A quarter of a run's DRAM for what is decoded at a time: the sweeps have not begun yet."""
@@ -131,6 +133,10 @@ class Source:
         out = [_core.box_array(box, dtype)]  # the library's memory: no error's traceback keeps it
         value = self.fields[name]
         try:
+            if self.halo[1] == 0:
+                for i, y in enumerate(range(box.y0, box.y1)):
+                    out[0][0, i] = self._plane(name, value, y, dtype)[0, box.x0:box.x1]
+                return
             for i, z in enumerate(range(box.z0, box.z1)):
                 out[0][i] = self._plane(name, value, z, dtype)[box.y0:box.y1, box.x0:box.x1]
         finally:
@@ -140,9 +146,9 @@ class Source:
         if isinstance(value, Values):
             plane: Any = value.plane(z, self.shape)
         elif name in self.bare:
-            plane = framed_plane(value, z, self.shape, self.h, 0)
+            plane = framed_plane(value, z, self.shape, self.halo, 0)
         else:
-            plane = framed_plane(value, z, self.shape, self.h, self.frame)
+            plane = framed_plane(value, z, self.shape, self.halo, self.frame)
         cells = converted(plane, dtype, name)
         try:
             return np.broadcast_to(cells, self.shape[1:])
@@ -215,13 +221,13 @@ class Sink:
         self.whole = bool(whole)
 
 
-def file_option(name: str, value: Any, dtype: str, h: int, frame: Any, bare_allowed: bool, shape: tuple[int, int, int]) -> str | None:
+def file_option(name: str, value: Any, dtype: str, halo: tuple[int, int, int], frame: Any, bare_allowed: bool, shape: tuple[int, int, int]) -> str | None:
     """NAME=FILE[,TYPE,...] where the library can read the array's file itself, in place where it does so; None where not."""
     if not isinstance(value, RawArray) or value._check is not None or not value.in_place or value.dtype.str[1:] != dtype:
         return None
     if value.dtype.str[0] == ">" or value.offset % value.dtype.itemsize != 0 or "," in str(value.path):
         return None
     with_frame = frame == "included" and value.shape == shape
-    if not with_frame and not (bare_allowed and all(n == s - 2 * h for n, s in zip(value.shape, shape))):
+    if not with_frame and not (bare_allowed and all(n == s - 2 * h for n, s, h in zip(value.shape, shape, halo))):
         return None
     return f"{name}={value.path},{library_type(dtype)},offset={value.offset},frame={'yes' if with_frame else 'no'}"

@@ -33,6 +33,7 @@ class Cell:
     """What a function computes: locals in order, then one value for each field that it returns."""
     locals: list[tuple[str, Node]] = field(default_factory=list)
     values: list[Node] = field(default_factory=list)
+    offsets: set[int] = field(default_factory=set)  # how many numbers neighbours are named by: 3, or 2 of a grid of two dimensions
 
     def nodes(self) -> list[Node]:
         """Every node that a value depends on."""
@@ -722,12 +723,13 @@ class _Scope:
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise Untranslatable(f"{type(error).__name__}: {error}") from None
 
-    @staticmethod
-    def neighbour(ref: FieldRef, index: Any) -> Node:
+    def neighbour(self, ref: FieldRef, index: Any) -> Node:
         if symbolic(index):
             raise Untranslatable(f"the neighbour of {ref.name} depends on the cell; offsets are constants")
-        if not isinstance(index, tuple) or len(index) != 3 or not all(isinstance(i, (int, np.integer)) for i in index):
-            raise Untranslatable(f"{ref.name}[{index}]: a neighbour has three whole numbers, {ref.name}[dx, dy, dz]")
+        if not isinstance(index, tuple) or len(index) not in (2, 3) or not all(isinstance(i, (int, np.integer)) for i in index):
+            raise Untranslatable(f"{ref.name}[{index}]: a neighbour has three whole numbers, {ref.name}[dx, dy, dz], or two in a grid of two dimensions")
+        self.translator.cell.offsets.add(len(index))
+        index = (*index, 0) if len(index) == 2 else index
         far = max(abs(int(i)) for i in index)
         if far > 8:
             raise Untranslatable(f"{ref.name}[{', '.join(map(str, index))}] is {far} cells away; 8 at most")

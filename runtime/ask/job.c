@@ -125,7 +125,7 @@ static json_t *whole_or_text(const char *word, size_t length) {
 static json_t *value_of(const struct mx_asked_option *o) {
     if (o->row->argument == NULL) return json_true();
     if (o->row->take == mx_ask_count) return whole_or_text(o->value, strlen(o->value));
-    if (o->row->take != mx_ask_counts) return json_string(o->value);
+    if (o->row->take != mx_ask_counts && o->row->take != mx_ask_extents) return json_string(o->value);
     json_t *list = json_array();
     for (const char *p = o->value + strspn(o->value, " "); *p != 0; p += strspn(p, " ")) {
         const size_t n = strcspn(p, " ");

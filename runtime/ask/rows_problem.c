@@ -5,13 +5,16 @@
 #include "tune/tune.h"
 
 const struct mx_option mx_rows_problem[] = {
-    {"size", 'n', MX_GROUP_PROBLEM, BOTH, FIRST, 3, .take = mx_ask_counts, FIELD(problem.nx),
-     LIMITS(1, MX_MOST_EXTENT), .argument = "NX NY NZ", .unit = "cells",
+    {"size", 'n', MX_GROUP_PROBLEM, BOTH, FIRST, 3, .fewest = 2, .take = mx_ask_extents,
+     LIMITS(1, MX_MOST_EXTENT), .argument = "NX NY [NZ]", .unit = "cells",
      .summary = "Interior cells of the grid in x, y and z.",
-     .more = "A file of --input says the size itself, so -n may be left out then. Raw cells need it.",
+     .more =
+         "Two numbers are a grid of two dimensions, which needs a kernel with `MX_RADII r, r, 0`. Its files "
+         "have the axes (y, x).\n"
+         "A file of --input says the size itself, so -n may be left out then. Raw cells need it.",
      .on_resume = MX_RESUME_SAME},
-    {"size", 'n', MX_GROUP_KERNEL, MX_CMD_KERNEL, MX_CMD_KERNEL, 3, .take = mx_ask_counts, FIELD(problem.nx),
-     LIMITS(1, MX_MOST_EXTENT), .argument = "NX NY NZ", .unit = "cells", .initial = "67 11 9",
+    {"size", 'n', MX_GROUP_KERNEL, MX_CMD_KERNEL, MX_CMD_KERNEL, 3, .fewest = 2, .take = mx_ask_extents,
+     LIMITS(1, MX_MOST_EXTENT), .argument = "NX NY [NZ]", .unit = "cells", .initial = "67 11 9",
      .summary = "Size of the grid that the kernel is meant for.",
      .more = "`check` draws the kernel's coordinates from this grid, up to both ends of each axis."},
     {"steps", 't', MX_GROUP_PROBLEM, BOTH, FIRST, 1, .take = mx_ask_counts, FIELD(problem.nt),

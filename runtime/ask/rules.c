@@ -121,6 +121,11 @@ static int check_problem(enum mx_command command, const struct mx_options *o, mx
     if (!mx_option_given(o, "size") && o->inputs.n == 0 && !o->source && !o->resume)
         return mx_fail(why, -EINVAL,
                        "no grid: give its size with -n NX NY NZ or a file with --input GRID.npy");
+    if (o->problem.flat && o->kernel == NULL && !o->resume)
+        return mx_fail(why, -EINVAL,
+                       "-n %lld %lld is a grid of two dimensions, and built-in stencils compute three: give -n NX NY "
+                       "NZ, or a kernel with #define MX_RADII r, r, 0 (--kernel)",
+                       (long long)o->problem.nx, (long long)o->problem.nz);
     if (!mx_option_given(o, "steps") && !o->resume)
         return mx_fail(why, -EINVAL, "no time steps: give them with -t NT");
     const bool of_store =

@@ -79,6 +79,7 @@ struct mx_option {
     enum mx_on_resume on_resume; /* of options of a run */
     /* Options that it contradicts, separated by blanks, and why; those of which it needs one. */
     const char *excludes, *because, *needs;
+    int fewest; /* words, where the last of `words`, numbers, may be left out; 0 = all are needed */
 };
 
 /* Rows in the order of the manual; NULL behind the last one. */

@@ -140,18 +140,24 @@ int mx_ask_count(const struct mx_option *row, const char *value, struct mx_optio
 /* As many whole numbers as the row has words, into fields that follow one another. */
 enum { MOST_WORDS = 4, LONGEST_NUMBER = 64 };
 
-int mx_ask_counts(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
-    int64_t counts[MOST_WORDS];
+static int read_counts(const struct mx_option *row, const char *value, int64_t counts[MOST_WORDS], int *count,
+                       mx_why *why) {
     char name[32], word[LONGEST_NUMBER];
     const char letter[] = {(char)row->letter, 0};
     snprintf(name, sizeof name, row->letter != 0 ? "--%s (-%s)" : "--%s", row->name, letter);
+    const int fewest = row->fewest > 0 ? row->fewest : row->words;
+    char needed[32];
     int n = 0;
+    if (fewest < row->words)
+        snprintf(needed, sizeof needed, "%d or %d", fewest, row->words);
+    else
+        snprintf(needed, sizeof needed, "%d", row->words);
     for (const char *p = value + strspn(value, " "); *p != 0; p += strspn(p, " "), n++) {
         const size_t length = strcspn(p, " ");
         snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), p);
         if (n == row->words || length >= sizeof word || parse_count(word, &counts[n]) < 0)
-            return mx_fail(why, -EINVAL, "%s: '%s' is not a whole number (%d numbers are needed)", name, word,
-                           row->words);
+            return mx_fail(why, -EINVAL, "%s: '%s' is not a whole number (%s numbers are needed)", name, word,
+                           needed);
         if (counts[n] < (int64_t)row->low)
             return mx_fail(why, -EINVAL, "%s: %lld is below the smallest value allowed, %lld", name,
                            (long long)counts[n], (long long)row->low);
@@ -160,8 +166,27 @@ int mx_ask_counts(const struct mx_option *row, const char *value, struct mx_opti
                            (long long)counts[n], (long long)row->high);
         p += length;
     }
-    if (n < row->words) return mx_fail(why, -EINVAL, "%s takes %d numbers, %d given", name, row->words, n);
-    memcpy(field_of(row, o), counts, (size_t)n * sizeof *counts);
+    if (n < fewest) return mx_fail(why, -EINVAL, "%s takes %s numbers, %d given", name, needed, n);
+    return *count = n, 0;
+}
+
+int mx_ask_counts(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    int64_t counts[MOST_WORDS];
+    int n = 0;
+    const int err = read_counts(row, value, counts, &n, why);
+    if (err == 0) memcpy(field_of(row, o), counts, (size_t)n * sizeof *counts);
+    return err;
+}
+
+/* Two numbers are a grid of two dimensions. */
+int mx_ask_extents(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
+    struct mx_problem *p = &o->problem;
+    int64_t n[MOST_WORDS];
+    int count = 0;
+    const int err = read_counts(row, value, n, &count, why);
+    if (err < 0) return err;
+    p->flat = count == 2;
+    p->nx = n[0], p->ny = p->flat ? 1 : n[1], p->nz = p->flat ? n[1] : n[2];
     return 0;
 }
 

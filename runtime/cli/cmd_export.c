@@ -261,7 +261,7 @@ static int check_names(struct export *e) {
 static void shape_of(const struct export *e, int64_t shape[3]) {
     const struct mx_problem *p = &e->stored.note.problem;
     const int64_t h2 = e->o.bare_output ? 0 : 2 * (int64_t)p->h;
-    shape[0] = p->nz + h2, shape[1] = p->ny + h2, shape[2] = p->nx + h2;
+    shape[0] = p->nz + h2, shape[1] = p->ny + (h2 > 0 ? 2 * mx_halo_y(p) : 0), shape[2] = p->nx + h2;
 }
 
 static int open_files(struct export *e) {
@@ -280,17 +280,20 @@ static int begin_files(struct export *e) {
         struct file *f = &e->file[i];
         const int64_t bytes = shape[0] * shape[1] * shape[2] * mx_dtype_bytes(f->dtype) + 128;
         err = mx_output_reserve(&f->output, (uint64_t)bytes, "the grid", &e->why);
-        if (err == 0) err = mx_npy_begin(f->output.fd, f->dtype, shape, &e->why, &f->npy);
+        if (err == 0)
+            err = mx_npy_begin_grid(f->output.fd, f->dtype, e->stored.note.problem.flat, shape, &e->why,
+                                    &f->npy);
     }
     return err;
 }
 
 static int write_plane_to(const struct export *e, struct file *f, int64_t of_all, const char *plane,
                           const struct mx_layout *l, mx_why *why) {
-    const int64_t h = e->o.bare_output ? e->stored.note.problem.h : 0;
+    const int64_t h = e->o.bare_output ? e->stored.note.problem.h : 0,
+                  hy = e->o.bare_output ? mx_halo_y(&e->stored.note.problem) : 0;
     const int64_t offset = f->array < 0 ? 0 : l->field_offset_bytes[f->array][f->index];
     return mx_npy_write(&f->npy, of_all - h, 1,
-                        plane + offset + h * (l->row_pitch_bytes + mx_dtype_bytes(f->dtype)), l, why);
+                        plane + offset + hy * l->row_pitch_bytes + h * mx_dtype_bytes(f->dtype), l, why);
 }
 
 /* z: of the piece, its frame counted. Where ranks go on around a periodic z none has the frame there: whoever
@@ -346,12 +349,12 @@ static void say(const struct export *e) {
     if (e->o.quiet || (e->o.json != NULL && strcmp(e->o.json, "-") == 0)) return;
     if (e->wavefront != NULL) mx_wf_run_say_exported(e->wavefront, stdout);
     int64_t shape[3];
+    char text[MX_SHAPE_TEXT];
     shape_of(e, shape);
     for (int32_t i = 0; i < e->n_files; i++)
-        printf("%s: %s%sstep %lld of %lld%s, shape (%lld, %lld, %lld), %s\n", e->file[i].output.path,
-               e->file[i].name, e->file[i].name[0] != 0 ? ", " : "", (long long)n->time,
-               (long long)n->problem.nt, mx_note_complete(n) ? "" : " (incomplete)", (long long)shape[0],
-               (long long)shape[1], (long long)shape[2],
+        printf("%s: %s%sstep %lld of %lld%s, shape %s, %s\n", e->file[i].output.path, e->file[i].name,
+               e->file[i].name[0] != 0 ? ", " : "", (long long)n->time, (long long)n->problem.nt,
+               mx_note_complete(n) ? "" : " (incomplete)", mx_shape_text(shape, n->problem.flat, text),
                e->o.bare_output ? "without the frame" : "frame included");
 }
 

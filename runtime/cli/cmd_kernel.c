@@ -3,6 +3,7 @@
 #include "ask/near.h"
 #include "cli/options.h"
 #include "kernel/kernel.h"
+#include "run/open/request.h"
 
 #include <memext/backend.h>
 
@@ -24,6 +25,7 @@ static int show(const struct mx_system *s) {
     const struct mx_kernel_facts f = mx_kernel_facts(s);
     printf("kernel    %s\nform      %s, ", s->name, forms[s->form]);
     if (s->stages > 1) printf("%d stages, ", s->stages);
+    if (s->flat) printf("two dimensions, ");
     printf("radius %d", s->h);
     if (s->n_fixed > 0) printf(", of fixed fields %d", s->hc);
     printf("\n");
@@ -58,15 +60,19 @@ static int build(const struct mx_system *s) {
     return 0;
 }
 
-static int work(const char *verb, const struct mx_kernel_options *o, const struct mx_kernel_grid *grid,
-                bool *tried, mx_why *why) {
+static int work(const char *verb, const struct mx_kernel_options *o, struct mx_options *asked, bool *tried,
+                mx_why *why) {
+    struct mx_problem *p = &asked->problem;
     struct mx_system *s = NULL;
     const bool checking = strcmp(verb, "check") == 0;
     int err = mx_kernel_open(o, why, &s);
     if (o->messages[0] != 0) fputs(o->messages, stderr);
     if (err < 0) return err;
     *tried = checking;
-    if (checking && (err = mx_kernel_check(s, grid, why)) == 0)
+    if (s->flat && !mx_option_given(asked, "size")) p->nz = 1;
+    err = checking ? mx_take_dimensions(asked, s, why) : 0;
+    const struct mx_kernel_grid grid = {{p->nx, p->ny, p->nz}, p->nt};
+    if (checking && err == 0 && (err = mx_kernel_check(s, &grid, why)) == 0)
         printf("%s: nothing wrong found%s%s\n", s->name,
                mx_kernel_facts(s).functions[0] != 0 ? "; its bits depend on the machine, for it calls " : "",
                mx_kernel_facts(s).functions);
@@ -101,8 +107,9 @@ static void say_error(const struct mx_options *o, bool tried, int err, const mx_
         fprintf(stderr,
                 ". X from 0 to %lld, Y to %lld and Z to %lld were tried: if a table or a condition depends "
                 "on them, "
-                "give the extents of your run, -n NX NY NZ",
-                (long long)p->nx - 1, (long long)p->ny - 1, (long long)p->nz - 1);
+                "give the extents of your run, -n NX NY%s",
+                (long long)p->nx - 1, (long long)(p->flat ? p->nz : p->ny) - 1,
+                (long long)(p->flat ? p->ny : p->nz) - 1, p->flat ? "" : " NZ");
     fputc('\n', stderr);
 }
 
@@ -114,8 +121,6 @@ int mx_cmd_kernel(int argc, char **argv) {
     mx_why why = {0};
     int err = take_words(argc, argv, &verb, &taken, &why);
     if (err == 1) return mx_options_help(MX_CMD_KERNEL, taken.topic);
-    const struct mx_problem *p = &taken.problem;
-    const struct mx_kernel_grid grid = {{p->nx, p->ny, p->nz}, p->nt};
     const struct mx_kernel_options o = {.path = taken.kernel,
                                         .params = taken.params.word,
                                         .n_params = taken.params.n,
@@ -130,7 +135,7 @@ int mx_cmd_kernel(int argc, char **argv) {
     if (err == 0 && !known)
         err = mx_fail(&why, -EINVAL, "'%s' is not build, check or show (memext kernel --help)%s", verb,
                       mx_near_say(&near, "").text);
-    if (err == 0) err = work(verb, &o, &grid, &tried, &why);
+    if (err == 0) err = work(verb, &o, &taken, &tried, &why);
     if (err < 0) say_error(&taken, tried, err, &why);
     return mx_exit_status(err, false);
 }

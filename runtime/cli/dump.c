@@ -49,6 +49,7 @@ static json_t *json_option(const struct mx_option *row) {
     mx_json_put(o, "commands", names_of(row->commands));
     mx_json_put(o, "first", names_of(row->first));
     mx_json_put(o, "words", json_integer(row->words));
+    mx_json_put(o, "fewest", json_integer(row->fewest > 0 ? row->fewest : row->words));
     mx_json_put(o, "repeats", json_boolean(row->repeats));
     mx_json_put(o, "optional", json_boolean(row->optional));
     put_text(o, "argument", row->argument);

@@ -108,8 +108,11 @@ static int add_option(const struct mx_option *row, int argc, char **argv, struct
     if (row->optional && optarg == NULL && optind < argc && argv[optind][0] != '-') optarg = argv[optind++];
     if (row->words < 2) return mx_asked_add(out, row, optarg, NULL, why);
     size_t n = (size_t)snprintf(joined, sizeof joined, "%s", optarg);
-    for (int i = 1; i < row->words && optind < argc && n < sizeof joined; i++)
+    for (int i = 1; i < row->words && optind < argc && n < sizeof joined; i++) {
+        if (row->fewest > 0 && i >= row->fewest && argv[optind][strspn(argv[optind], "0123456789")] != 0)
+            break;
         n += (size_t)snprintf(joined + n, sizeof joined - n, " %s", argv[optind++]);
+    }
     if (n >= sizeof joined) return mx_fail(why, -EINVAL, "--%s: '%.60s...' is too long", row->name, optarg);
     if ((own = strdup(joined)) == NULL) return mx_fail(why, -ENOMEM, "no memory for the options");
     return mx_asked_add(out, row, own, own, why);

@@ -17,7 +17,7 @@ uint64_t mx_accel_extra_bytes(const struct mx_problem *p, const struct mx_source
     if (!norms) return (uint64_t)bytes;
     /* Pitches are chosen later: not wider than this. */
     const int64_t row = mx_max(mx_field_offsets(p, 0, NULL), mx_field_offsets(p, 1, NULL)) + page;
-    const int64_t plane = (p->ny + 2 * p->h) * row + 4 * page;
+    const int64_t plane = (p->ny + 2 * mx_halo_y(p)) * row + 4 * page;
     const int64_t kept = mx_states(p) < 2 ? 0 : mx_max(plane, 4 * (int64_t)LEAST_BYTES);
     return (uint64_t)(bytes + mx_accel_room_for_lanes(p) + kept);
 }

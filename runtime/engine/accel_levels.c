@@ -139,7 +139,7 @@ static int32_t single_levels(const mx_engine *e, const struct mx_advance *a) {
         return a->levels;
     for (int32_t l = a->first; l < mx_advance_end(a); l++) {
         const struct mx_window w = mx_window_at(a, l);
-        if (w.y0 < w.y1 && (w.y0 != p->h || w.y1 != p->ny + p->h)) return a->levels;
+        if (w.y0 < w.y1 && (w.y0 != mx_halo_y(p) || w.y1 != p->ny + mx_halo_y(p))) return a->levels;
     }
     return a->levels % BY_TWOS;
 }

@@ -88,12 +88,13 @@ static int reduce_lanes(struct mx_accel_after *d, const struct mx_advance *a, in
 }
 
 static void hand_over(const struct mx_accel_after *d, int64_t level, const struct mx_accel_box *b) {
-    const int64_t h = d->problem->h, q = mx_accel_quantities(d->problem) * LANES, rows = b->y1 - b->y0;
+    const int64_t h = d->problem->h, hy = mx_halo_y(d->problem), q = mx_accel_quantities(d->problem) * LANES,
+                  rows = b->y1 - b->y0;
     for (int64_t z = b->z0; z < b->z1; z++)
         for (int64_t y = b->y0; y < b->y1; y++) {
             const int64_t i = (z - b->z0) * rows + y - b->y0;
             struct mx_norm_lanes n = {.level = level,
-                                      .y = y - h,
+                                      .y = y - hy,
                                       .z = z - h,
                                       .squares = d->host_lane + i * q,
                                       .most = d->host_lane + (i + 1) * q - LANES};
@@ -108,7 +109,8 @@ int mx_accel_take_norms(struct mx_accel_after *d, const struct mx_advance *a, in
                         int64_t z1, bool old, int64_t *number) {
     const struct mx_problem *p = d->problem;
     const struct mx_window at = mx_window_at(a, l), *w = &at;
-    const int64_t level = a->first_level + l, h = p->h, y0 = mx_max(w->y0, h), y1 = mx_min(w->y1, p->ny + h);
+    const int64_t level = a->first_level + l, h = p->h, y0 = mx_max(w->y0, mx_halo_y(p)),
+                  y1 = mx_min(w->y1, p->ny + mx_halo_y(p));
     if (d->after.norms == NULL || !mx_norms_due(d->after.norms, level) || y0 >= y1) return 0;
     const struct mx_norms_options *o = mx_norms_asked(d->after.norms);
     const int64_t plane = (y1 - y0) * mx_accel_quantities(p) * LANES * (int64_t)sizeof(double),

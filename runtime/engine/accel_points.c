@@ -97,7 +97,7 @@ int mx_accel_add_sources(struct mx_accel_after *d, const struct mx_advance *a, i
 }
 
 static bool is_in(const struct gathered *g, const struct mx_point *pt, const struct mx_problem *p) {
-    const int64_t y = pt->y + p->h, z = pt->z - p->first_plane + p->h;
+    const int64_t y = pt->y + mx_halo_y(p), z = pt->z - p->first_plane + p->h;
     return y >= g->y0 && y < g->y1 && z >= g->z0 && z < g->z1 && (pt->array < 0 || pt->array == g->array);
 }
 

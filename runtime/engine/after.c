@@ -23,19 +23,19 @@ static bool copies_in(const struct mx_after *a, int dim) {
 
 static int copies_of(const struct mx_after *a, int dim, const struct mx_ends *ends, int64_t i,
                      int64_t out[MX_SIDE_COPIES]) {
-    return mx_side_copies(ends->side, mx_extent_of(a->problem, dim), a->problem->h, i, out);
+    return mx_side_copies(ends->side, mx_extent_of(a->problem, dim), mx_halo_of(a->problem, dim), i, out);
 }
 
 static bool minus(const struct mx_after *a, int dim, const struct mx_ends *ends, int64_t i) {
-    return mx_side_minus(ends->side, mx_extent_of(a->problem, dim), a->problem->h, i);
+    return mx_side_minus(ends->side, mx_extent_of(a->problem, dim), mx_halo_of(a->problem, dim), i);
 }
 
 /* Cells from..end of a dimension have copies. */
 static bool has_copies(const struct mx_after *a, int dim, int64_t from, int64_t end) {
-    const int64_t n = mx_extent_of(a->problem, dim), h = a->problem->h;
+    const int64_t n = mx_extent_of(a->problem, dim), h = mx_halo_of(a->problem, dim);
     return copies_in(a, dim) && from < end &&
-           (from < h + mx_sides_sources(&a->sides, dim, 0, a->problem->h) ||
-            end > n + h - mx_sides_sources(&a->sides, dim, 1, a->problem->h));
+           (from < h + mx_sides_sources(&a->sides, dim, 0, (int32_t)h) ||
+            end > n + h - mx_sides_sources(&a->sides, dim, 1, (int32_t)h));
 }
 
 static bool in_reach(const struct here *w, int64_t y, int64_t z) {
@@ -177,9 +177,10 @@ static void refresh_row(const struct here *w, const struct spans *s, int64_t y, 
 static void refresh_rows(const struct here *w, const struct spans *s, int64_t y0, int64_t y1, int64_t z) {
     const struct mx_problem *p = w->p;
     const struct mx_sides *sides = &w->a->sides;
+    const int32_t hy = mx_halo_y(p);
     const bool rows = copies_in(w->a, MX_DIM_Y), plane = has_copies(w->a, MX_DIM_Z, z, z + 1);
-    const int64_t low = rows ? p->h + mx_sides_sources(sides, MX_DIM_Y, 0, p->h) : INT64_MIN,
-                  high = rows ? p->ny + p->h - mx_sides_sources(sides, MX_DIM_Y, 1, p->h) : INT64_MAX;
+    const int64_t low = rows ? hy + mx_sides_sources(sides, MX_DIM_Y, 0, hy) : INT64_MIN,
+                  high = rows ? p->ny + hy - mx_sides_sources(sides, MX_DIM_Y, 1, hy) : INT64_MAX;
     if (!s->x_copied && !plane && !rows) return;
     char *row = mx_view_row(w->view, w->array, y0, z);
     for (int64_t y = y0; y < y1; y++, row += w->view->row_pitch_bytes) {
@@ -199,7 +200,7 @@ static bool copies(const struct mx_after *a) {
 /* The part of row y of plane z is a copy itself. */
 static bool is_copy(const struct mx_after *a, const struct part *part, int64_t y, int64_t z) {
     const struct mx_problem *p = a->problem;
-    return (copies_in(a, MX_DIM_Y) && mx_side_source(part->y.side, p->ny, p->h, y) != y) ||
+    return (copies_in(a, MX_DIM_Y) && mx_side_source(part->y.side, p->ny, mx_halo_y(p), y) != y) ||
            (copies_in(a, MX_DIM_Z) && mx_side_source(part->z.side, p->nz, p->h, z) != z);
 }
 
@@ -232,7 +233,7 @@ static void zeros_of_plane(const struct here *w, int64_t y0, int64_t y1, int64_t
         const bool plane = mx_side_zero(ez.side, p->nz, p->h, z);
         for (int64_t y = y0; y < y1; y++) {
             char *row = mx_view_row(w->view, w->array, y, z) + w->a->layout->field_offset_bytes[w->fields][f];
-            if (plane || mx_side_zero(ey.side, p->ny, p->h, y))
+            if (plane || mx_side_zero(ey.side, p->ny, mx_halo_y(p), y))
                 memset(row + w->x0 * element, 0, (size_t)((w->x1 - w->x0) * element));
             else
                 mx_side_zero_x(x.side, p->nx, p->h, (struct mx_cells){w->x0, w->x1}, element, row);
@@ -294,7 +295,7 @@ static bool sources_of_plane(const struct here *w, int64_t y0, int64_t y1, int64
     bool any = false;
     if (!mx_points_in_plane(&w->a->sources->points, zi)) return false;
     for (int64_t y = y0; y < y1;) {
-        const int64_t from = mx_wrap(y - p->h, p->ny), rows = mx_min(y1 - y, p->ny - from);
+        const int64_t from = mx_wrap(y - mx_halo_y(p), p->ny), rows = mx_min(y1 - y, p->ny - from);
         any |= add_sources(w, zi, from, rows, y, z, step);
         y += rows;
     }
@@ -302,7 +303,7 @@ static bool sources_of_plane(const struct here *w, int64_t y0, int64_t y1, int64
 }
 
 static void probes_of_plane(const struct here *w, int64_t y0, int64_t y1, int64_t z, int64_t step) {
-    const int32_t h = w->p->h;
+    const int32_t h = mx_halo_y(w->p);
     const struct mx_points *points = w->a->traces->probes;
     const int64_t zi = mx_plane_of(w->p, z);
     int64_t i, end;
@@ -349,7 +350,7 @@ static const struct mx_row *kernel_row(const struct here *w, int64_t y, int64_t 
                            .param = mx_params_at(s, level, k->param),
                            .x0 = p->h,
                            .x1 = p->nx + p->h,
-                           .y = y - p->h,
+                           .y = y - mx_halo_y(p),
                            .z = mx_plane_of(p, z),
                            .t = level / mx_levels_a_step(p),
                            .nx = p->nx,
@@ -364,7 +365,7 @@ static void norms_of_plane(const struct here *w, int64_t level, int64_t y0, int6
     struct kernel_row k;
     for (int64_t y = y0; y < y1; y++) {
         const struct mx_norm_row row = {.level = level,
-                                        .y = y - w->p->h,
+                                        .y = y - mx_halo_y(w->p),
                                         .z = z - w->p->h,
                                         .x0 = w->x0,
                                         .x1 = w->x1,
@@ -386,7 +387,8 @@ void mx_after_box(const struct mx_after *a, const struct mx_view *view, int arra
     const struct mx_problem *p = a->problem;
     const struct here w = {a, p, view, array, level % 2 == 0, x0, x1};
     const int64_t step = level / mx_levels_a_step(p);
-    const int64_t in0 = mx_max(y0, p->h), in1 = mx_min(y1, p->ny + p->h); /* rows of the interior */
+    const int64_t in0 = mx_max(y0, mx_halo_y(p)),
+                  in1 = mx_min(y1, p->ny + mx_halo_y(p)); /* rows of the interior */
     const bool refresh = copies(a), zeros = has_zeros(a);
     const bool norms = a->norms != NULL && mx_norms_due(a->norms, level), act = mx_points_act(p, level);
     const bool sources = a->sources != NULL && act, traces = a->traces != NULL && act;
@@ -413,7 +415,7 @@ bool mx_after_points(const struct mx_after *a, int64_t level, int64_t y0, int64_
                                  .z_offset = -z};
     const struct here w = {a, p, &view, 0, level % 2 == 0, p->h, p->nx + p->h};
     const int64_t step = level / mx_levels_a_step(p);
-    const int64_t in0 = mx_max(y0, p->h), in1 = mx_min(y1, p->ny + p->h);
+    const int64_t in0 = mx_max(y0, mx_halo_y(p)), in1 = mx_min(y1, p->ny + mx_halo_y(p));
     const bool added = a->sources != NULL && sources_of_plane(&w, y0, y1, z, step);
     if (a->traces != NULL && in_grid(p, z) && in0 < in1) probes_of_plane(&w, in0, in1, z, step);
     return added;
@@ -427,7 +429,7 @@ uint64_t mx_after_planes_with_points(const struct mx_after *a, int64_t y0, int64
     uint64_t some = 0;
     for (int k = 0; k < 2; k++) {
         if (list[k] == NULL) continue;
-        const uint64_t parts = mx_points_parts(list[k], y0 - p->h, y1 - p->h);
+        const uint64_t parts = mx_points_parts(list[k], y0 - mx_halo_y(p), y1 - mx_halo_y(p));
         for (int64_t i = 0; i < planes; i++)
             some |= (uint64_t)((list[k]->near[mx_plane_of(p, z0 + i)] & parts) != 0) << i;
     }

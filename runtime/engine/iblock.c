@@ -101,7 +101,7 @@ static int64_t choose_iy(const struct mx_engine_options *o) {
     const int64_t fixed_planes = o->problem->system != NULL ? 2 * o->problem->system->hc + 1 : 0;
     const int64_t row_bytes = planes * o->row_pitch_bytes +
                               fixed_planes * mx_fixed_cell_bytes(o->problem) * (o->problem->nx + 2 * h);
-    const int64_t rows = (int64_t)o->machine->l2_bytes / 2 / row_bytes - 2 * h;
+    const int64_t rows = (int64_t)o->machine->l2_bytes / 2 / row_bytes - 2 * mx_halo_y(o->problem);
     return mx_min(mx_max(rows, 4), mx_max(o->problem->ny, 1));
 }
 

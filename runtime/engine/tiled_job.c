@@ -47,16 +47,16 @@ static void add_rows(int64_t y[2], int64_t y0, int64_t y1, int64_t skew) {
 
 /* Tiles of a chunk: rows of all its levels and their seams, whether they have planes in this call or not, so
  * that calls along z cut them alike. */
-static struct mx_flow_span span_of(const struct job *j, int64_t h, int64_t chunk) {
+static struct mx_flow_span span_of(const struct job *j, int64_t hy, int64_t chunk) {
     const struct mx_advance *a = &j->a;
     const struct mx_seam *seams[2] = {&a->seam_in, &a->seam_out};
     int64_t y[2] = {INT64_MAX, INT64_MIN};
     for (int64_t l = a->levels * chunk / j->chunks; l < a->levels * (chunk + 1) / j->chunks; l++) {
-        add_rows(y, a->window[l].y0, a->window[l].y1, l * h);
+        add_rows(y, a->window[l].y0, a->window[l].y1, l * hy);
         for (int i = 0; i < 2 && l + 1 < a->levels; i++)
             if (seams[i]->base != NULL)
                 add_rows(y, seams[i]->first_y[l + 1], seams[i]->first_y[l + 1] + seams[i]->n_rows[l + 1],
-                         l * h);
+                         l * hy);
     }
     if (y[0] >= y[1]) return (struct mx_flow_span){0, 0};
     return (struct mx_flow_span){mx_floor_div(y[0] - j->y_origin, j->tile),
@@ -139,7 +139,7 @@ bool mx_tiled_cut(const mx_engine *e, struct job *j) {
         .slabs = slabs, .columns = columns, .first_chunk = first, .chunks = last - first + 1};
     j->last_chunk = last;
     if (!room_for_spans(j, j->flow.chunks)) return false;
-    for (int64_t c = 0; c < j->flow.chunks; c++) j->span[c] = span_of(j, h, first + c);
+    for (int64_t c = 0; c < j->flow.chunks; c++) j->span[c] = span_of(j, e->work.hy, first + c);
     j->regular = make_regular(j->span, j->flow.chunks);
     j->flow.span = j->span;
     return true;

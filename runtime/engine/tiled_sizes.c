@@ -22,7 +22,11 @@
  * Systems (runtime/system) are done in two arrays. A cell's row is then the rows of all fields, and half of
  * what it takes in C; columns are wide enough for the rows of each field to be more than a few lines. With
  * h > 1 what a tile reads beside its own cells outweighs L2, which need hold no more than the 2h+1 planes
- * that are read together: tiles lie in L3, and of 16 levels the tiles of two threads would fill it. */
+ * that are read together: tiles lie in L3, and of 16 levels the tiles of two threads would fill it.
+ *
+ * Grids of two dimensions have tiles of one row, and planes instead of rows: what a tile reads beside itself
+ * are planes alone, so that more of them are better; and a call of the kernel, which is of one row, should
+ * have a thousand cells. */
 enum {
     PLACE_ROWS = 6,
     PLACE_LEAST_PLANES = 12,
@@ -38,6 +42,8 @@ enum {
     CHUNK_LEVELS = 16,
     WHOLE_ROW_BYTES = 6144,
     COLUMN_BYTES = 4096,
+    FLAT_COLUMN_BYTES = 8192,
+    FLAT_MOST_PLANES = 64,
     SPAN_SIDE_BYTES = 64,
     COLUMN_FIELD_BYTES = 512,
     HIGH_TILE_ROWS = 4, /* for each h */
@@ -52,6 +58,7 @@ enum {
 /* Of the row of all fields. */
 static int64_t column_bytes(const struct mx_problem *p) {
     const int64_t fields = mx_max(mx_field_count(p, 0), mx_field_count(p, 1));
+    if (p->flat) return fields * FLAT_COLUMN_BYTES;
     return fields == 1 ? COLUMN_BYTES : mx_max(COLUMN_BYTES, fields * COLUMN_FIELD_BYTES);
 }
 
@@ -79,7 +86,7 @@ static bool has_columns(const struct mx_engine_options *o) {
 }
 
 static bool has_high_tiles(const struct mx_engine_options *o) {
-    return o->problem->system != NULL && o->problem->h > 1;
+    return o->problem->system != NULL && o->problem->h > 1 && !o->problem->flat;
 }
 
 static int64_t l2_bytes(const struct mx_engine_options *o) {
@@ -112,6 +119,7 @@ static bool has_flat_tiles(const struct mx_engine_options *o) {
 
 int64_t mx_tiled_rows(const struct mx_engine_options *o) {
     if (o->tile > 0) return o->tile;
+    if (o->problem->flat) return 1;
     if (has_flat_tiles(o)) return flat_rows(o);
     if (has_high_tiles(o)) return HIGH_TILE_ROWS * (int64_t)o->problem->h;
     return mx_tiled_in_place(o) ? PLACE_ROWS : has_columns(o) ? COLUMN_TILE_ROWS : TILE_ROWS;
@@ -150,7 +158,8 @@ static int64_t own_planes(const struct mx_engine_options *o) {
     const double tile = (state + fixed) * (double)mx_tiled_rows(o);
     if (mx_tiled_in_place(o)) return mx_max(PLACE_LEAST_PLANES, mx_min(even(place * l2 / tile), most));
     if (has_high_tiles(o)) return mx_max(HIGH_LEAST_PLANES, mx_min(even(1.6 * l2 / tile), HIGH_MOST_PLANES));
-    return mx_max(LEAST_PLANES, mx_min(even(l2 / 4 / tile), MOST_PLANES));
+    const int64_t most_planes = o->problem->flat ? FLAT_MOST_PLANES : MOST_PLANES;
+    return mx_max(LEAST_PLANES, mx_min(even(l2 / 4 / tile), most_planes));
 }
 
 /* A call has a line for each thread at least, and where it has one slab its chunks are cut for that: of 32

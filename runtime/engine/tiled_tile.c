@@ -58,15 +58,15 @@ static struct mx_box box_of(const mx_engine *e, const struct line *line, int64_t
     const struct job *j = line->job;
     const int64_t h = e->work.h, end_x = h + e->work.nx;
     const int64_t x0 = first_x(line, l);
-    const int64_t y0 = j->y_origin + tile * j->tile - l * h;
+    const int64_t y0 = j->y_origin + tile * j->tile - l * e->work.hy;
     const int64_t z0 = j->z_origin + line->slab * j->slab - l * h;
     return (struct mx_box){mx_max(x0, h), mx_min(x0 + j->column, end_x), y0, y0 + j->tile, z0, z0 + j->slab};
 }
 
 /* What level l reads: its cells and h around. */
-static struct mx_window read_at_level(const struct mx_advance *a, int32_t l, int32_t h) {
+static struct mx_window read_at_level(const struct mx_advance *a, int32_t l, const struct mx_work *work) {
     const struct mx_window w = mx_window_at(a, l);
-    return (struct mx_window){w.y0 - h, w.y1 + h, w.z0 - h, w.z1 + h};
+    return (struct mx_window){w.y0 - work->hy, w.y1 + work->hy, w.z0 - work->h, w.z1 + work->h};
 }
 
 /* To be asked for while a tile computes level l: of its next level the 2h planes that the slab before left,
@@ -79,20 +79,20 @@ static void list_ahead(const mx_engine *e, const struct line *line, int64_t tile
     list->runs = list->bytes = 0;
     list->to_l2 = e->to_l2;
     if (l + 1 < line->l1) {
-        const struct mx_window w = read_at_level(a, l + 1, e->work.h), next = mx_window_at(a, l + 1);
+        const struct mx_window w = read_at_level(a, l + 1, &e->work), next = mx_window_at(a, l + 1);
         struct mx_box box = box_of(e, line, tile, l + 1);
         struct mx_box fixed = box;
-        box.y1 += h, box.z1 = box.z0 + h, box.z0 -= h;
+        box.y1 += e->work.hy, box.z1 = box.z0 + h, box.z0 -= h;
         mx_ahead_add(list, &e->work, a, l + 1, box, &w);
         fixed.z1 = fixed.z0 + h;
         mx_ahead_add_fixed(list, &e->work, a, fixed, &next);
     }
     if (more) {
-        const struct mx_window w = read_at_level(a, line->l0, e->work.h), first = mx_window_at(a, line->l0);
+        const struct mx_window w = read_at_level(a, line->l0, &e->work), first = mx_window_at(a, line->l0);
         const struct mx_box box = box_of(e, line, tile + 1, line->l0);
         const int64_t levels = line->l1 - line->l0, k = l - line->l0, read = line->job->slab + 2 * h;
         struct mx_box from = box, to = box;
-        from.y0 += h, from.y1 += h;
+        from.y0 += e->work.hy, from.y1 += e->work.hy;
         from.z0 = box.z0 - h + k * read / levels, from.z1 = box.z0 - h + (k + 1) * read / levels;
         to.z0 = box.z0 + k * line->job->slab / levels, to.z1 = box.z0 + (k + 1) * line->job->slab / levels;
         mx_ahead_add(list, &e->work, a, line->l0, from, &w);

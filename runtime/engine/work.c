@@ -37,7 +37,7 @@ static int check_system(const struct mx_problem *p, mx_why *why) {
 
 int mx_work_make(const struct mx_engine_options *o, mx_why *why, struct mx_work *out) {
     const struct mx_problem *p = o->problem;
-    struct mx_work work = {.nx = p->nx, .h = p->h, .problem = p};
+    struct mx_work work = {.nx = p->nx, .h = p->h, .hy = mx_halo_y(p), .problem = p};
     int err = p->system != NULL ? check_system(p, why) : find_kernel(p, why, &work.kernel);
     if (err != 0) return err;
     if (p->nx < 1 || o->threads < 1)
@@ -184,7 +184,7 @@ static void system_planes(const struct mx_work *work, const struct mx_advance *a
     for (int64_t z = 0; z < planes; z++)
         for (int64_t y = box.y0; y < box.y1; y += c->row.rows) {
             c->row.rows = mx_min(rows, box.y1 - y);
-            c->row.y = y - p->h;
+            c->row.y = y - work->hy;
             c->row.z = box.z0 + z - p->h;
             if (ghosts) name_ghosts(p, &c->row);
             point_to_rows(work, &at, level, z, y - box.y0, c);
@@ -245,7 +245,7 @@ static void look_at_row(const struct mx_work *work, int array, const char *row, 
         const struct mx_nonfinite at = {.array = array,
                                         .field = f,
                                         .x = box->x0 - work->h,
-                                        .y = y - work->h,
+                                        .y = y - work->hy,
                                         .z = z - work->h + p->first_plane};
         mx_nonfinite_cells(row + fields->offset_bytes[f] + box->x0 * fields->cell_bytes[f], box->x1 - box->x0,
                            mx_field_dtype(p, array, f), &at, found);
@@ -254,11 +254,11 @@ static void look_at_row(const struct mx_work *work, int array, const char *row, 
 
 void mx_work_look(const struct mx_work *work, const struct mx_advance *a, int32_t l, struct mx_box box) {
     const struct mx_problem *p = work->problem;
-    const int64_t h = work->h, y1 = mx_min(box.y1, p->ny + h), z1 = mx_min(box.z1, p->nz + h);
+    const int64_t h = work->h, y1 = mx_min(box.y1, p->ny + work->hy), z1 = mx_min(box.z1, p->nz + h);
     const int to = (a->parity + l + 1) & 1, array = 1 - mx_read_by(a->first_level + l);
     struct mx_nonfinite found = {.cells = 0};
     if (a->finding == NULL || l < a->levels - mx_states(p)) return;
-    box.y0 = mx_max(box.y0, h); /* there may be ghosts */
+    box.y0 = mx_max(box.y0, work->hy); /* there may be ghosts */
     for (int64_t z = mx_max(box.z0, h); z < z1 && box.y0 < y1; z++) {
         const char *row = mx_view_row(&a->view, to, box.y0, z);
         for (int64_t y = box.y0; y < y1; y++, row += a->view.row_pitch_bytes)

@@ -19,7 +19,7 @@ struct mx_work {
     mx_kernel_fn *kernel; /* NULL: the system's row functions */
     double coef[4];
     int64_t nx;
-    int32_t h;
+    int32_t h, hy; /* of x and z; of y (mx_halo_y) */
     const struct mx_problem *problem;
     struct mx_row_fields fields[2]; /* of A, of B */
 };

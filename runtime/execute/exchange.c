@@ -185,8 +185,8 @@ static int gather(struct mx_exchange *e, int end, const struct mx_step *s, int64
                   const struct mx_view *view, mx_why *why) {
     struct mx_exchange_end *n = &e->end[end];
     const struct mx_problem *p = e->x->problem;
-    const int64_t h = p->h, planes = s->next_given, pitch = e->x->layout->row_pitch_bytes;
-    const int64_t in0 = mx_max(s->region.y0, h), in1 = mx_min(s->region.y1, p->ny + h);
+    const int64_t planes = s->next_given, pitch = e->x->layout->row_pitch_bytes;
+    const int64_t in0 = mx_max(s->region.y0, mx_halo_y(p)), in1 = mx_min(s->region.y1, p->ny + mx_halo_y(p));
     int64_t z0, z1;
     const int64_t last = planes_for(e, end, s, &z0, &z1), zero = first_plane(e, end);
     if (z0 >= z1) return 0;
@@ -284,15 +284,15 @@ static int feed_frames(struct mx_exchange *e, int end, mx_why *why) {
     struct mx_exchange_end *n = &e->end[end];
     const struct mx_execution *x = e->x;
     const struct mx_problem *p = x->problem;
-    const int64_t pitch = x->layout->row_pitch_bytes, high = p->ny + p->h;
+    const int64_t pitch = x->layout->row_pitch_bytes, h = mx_halo_y(p), high = p->ny + h;
     int err = 0;
-    for (int64_t i = 0; i < n->planes && e->shape->init_both && err == 0; i++) {
+    for (int64_t i = 0; i < n->planes && e->shape->init_both && h > 0 && err == 0; i++) {
         const int64_t z = first_plane(e, end) + i;
         char *plane = n->out[0] + i * e->plane_bytes;
-        err = x->feeding->rows(x->feeding->context, 0, z, 0, p->h, plane, pitch, why);
+        err = x->feeding->rows(x->feeding->context, 0, z, 0, h, plane, pitch, why);
         if (err == 0)
-            err = x->feeding->rows(x->feeding->context, 0, z, high, high + p->h, plane + high * pitch, pitch,
-                                   why);
+            err =
+                x->feeding->rows(x->feeding->context, 0, z, high, high + h, plane + high * pitch, pitch, why);
     }
     return err;
 }

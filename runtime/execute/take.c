@@ -15,7 +15,8 @@
 static int take_rows(const struct mx_taking *t, const struct mx_problem *p, const struct mx_taken_box *box,
                      mx_why *why) {
     const int64_t h = p->h;
-    const int64_t y0 = mx_max(box->region.y0, h), y1 = mx_min(box->region.y1, p->ny + h);
+    const int64_t y0 = mx_max(box->region.y0, mx_halo_y(p)),
+                  y1 = mx_min(box->region.y1, p->ny + mx_halo_y(p));
     const int64_t z0 = mx_max(box->region.z0, h), z1 = mx_min(box->region.z1, p->nz + h);
     int err = 0;
     if (box->buffer_y != 0 || box->buffer_z != 0) return 0; /* a frame that copies the interior */

@@ -22,12 +22,13 @@ static int load_fixed(struct check *c, int32_t i, int64_t z) {
     const struct mx_problem *p = c->v->problem;
     const struct mx_fixed_layout *l = &c->v->layout->fixed[i];
     const struct mx_fixed_view *f = &c->fixed[i];
-    const int64_t beside = p->h - l->frame, from = mx_check_in_grid(c, z);
+    const int64_t beside = p->h - l->frame, rows = p->ny + 2 * mx_halo_y(p), beside_y = p->flat ? 0 : beside,
+                  from = mx_check_in_grid(c, z);
     struct mx_span span;
     mx_ticket *ticket = NULL;
     if (mx_is_profile(p, i)) return 0;
     if (from < beside || from >= p->nz + 2 * p->h - beside) return 0;
-    mx_fixed_span(l, from, beside, p->ny + 2 * p->h - beside, &span.offset_bytes, &span.bytes);
+    mx_fixed_span(l, from, beside_y, rows - beside_y, &span.offset_bytes, &span.bytes);
     const int64_t first = l->offset_bytes + from * l->plane_pitch_bytes;
     const int64_t shift = ((first % f->align_bytes) + f->align_bytes) % f->align_bytes;
     span.dram = f->base + (z + c->view.z_offset) % f->slots * f->slot_pitch_bytes +

@@ -122,7 +122,7 @@ static void system_row(const struct check *c, int64_t level, int64_t y, int64_t 
                                .param = mx_params_at(s, c->done + level, param),
                                .x0 = p->h,
                                .x1 = p->nx + p->h,
-                               .y = y - p->h,
+                               .y = y - mx_halo_y(p),
                                .z = mx_check_in_grid(c, z) - p->h,
                                .t = t,
                                .nx = p->nx,
@@ -153,7 +153,8 @@ static void finish_plane(const struct check *c, int64_t level, int64_t z, char *
     memset(after.ghost, 0, sizeof after.ghost);
     after.ghost[MX_DIM_Z] = true;
     after.reach = (struct mx_reach){.y1 = l->rows, .z0 = {z, z}, .z1 = {z + 1, z + 1}};
-    mx_after_box(&after, &view, 0, c->done + level, p->h, p->nx + p->h, p->h, p->ny + p->h, z, z + 1, NULL);
+    mx_after_box(&after, &view, 0, c->done + level, p->h, p->nx + p->h, mx_halo_y(p), p->ny + mx_halo_y(p), z,
+                 z + 1, NULL);
 }
 
 static void compute_plane(struct check *c, int64_t level, int64_t z, char *dst) {
@@ -164,7 +165,7 @@ static void compute_plane(struct check *c, int64_t level, int64_t z, char *dst) 
     for (int64_t y = 0; y < l->rows; y++) {
         char *row = dst + y * l->row_pitch_bytes;
         memcpy(row, old + y * l->row_pitch_bytes, (size_t)l->row_pitch_bytes);
-        if (y < p->h || y >= p->ny + p->h) continue;
+        if (y < mx_halo_y(p) || y >= p->ny + mx_halo_y(p)) continue;
         (c->kernel != NULL ? stencil_row : system_row)(c, level, y, z, row);
     }
     finish_plane(c, level, z, dst);

@@ -50,6 +50,7 @@ static int open_raw(struct mx_run_field *f, const struct mx_problem *p, mx_why *
                                      .ny = p->ny,
                                      .nz = p->nz,
                                      .h = p->h,
+                                     .flat = p->flat,
                                      .may_have = may_have(f),
                                      .may_lack = may_lack(f, p)};
     snprintf(option, sizeof option, "--%s %s", f->array == MX_FIELD_OF_C ? "field" : "input", f->name);
@@ -59,7 +60,7 @@ static int open_raw(struct mx_run_field *f, const struct mx_problem *p, mx_why *
 static int open_file(struct mx_run_field *f, const struct mx_problem *p, mx_why *why) {
     if (f->raw[0] != 0) return open_raw(f, p, why);
     char data[PATH_MAX];
-    int err = mx_array_open(f->path, f->inside, true, why, &f->npy, data);
+    int err = mx_array_open_grid(f->path, f->inside, true, p->flat, why, &f->npy, data);
     if (err < 0) return err;
     if (strlen(data) < sizeof f->data) return strcpy(f->data, data), 0;
     close(f->npy.fd);
@@ -69,51 +70,47 @@ static int open_file(struct mx_run_field *f, const struct mx_problem *p, mx_why 
 
 /* Do extents with the frame, or where that is allowed without, agree with the problem's? */
 static int check_shape(struct mx_run_field *f, struct mx_problem *p, mx_why *why) {
-    const int64_t *shape = f->npy.shape, h2 = 2 * (int64_t)p->h;
+    const int64_t *shape = f->npy.shape, h2 = 2 * (int64_t)p->h, hy2 = 2 * (int64_t)mx_halo_y(p);
+    const int64_t bare_shape[3] = {p->nz, p->ny, p->nx}, framed[3] = {p->nz + h2, p->ny + hy2, p->nx + h2};
+    char text[MX_SHAPE_TEXT], want[MX_SHAPE_TEXT];
+    mx_shape_text(shape, p->flat, text);
     const bool made = f->made.kind != MX_FRAME_INCLUDED;
     if (f->npy.dtype != f->dtype)
         return mx_fail(why, -EINVAL,
                        "%.200s has cells of type %s; field %s of the kernel is %s: convert the file", f->path,
                        mx_dtype_name(f->npy.dtype), f->name, mx_dtype_name(f->dtype));
     f->alike = 0;
-    if (p->nx == 0 && f->array == MX_FIELD_OF_C && (shape[0] == 1 || shape[1] == 1 || shape[2] == 1))
+    if (p->nx == 0 && f->array == MX_FIELD_OF_C &&
+        (shape[0] == 1 || (shape[1] == 1 && !p->flat) || shape[2] == 1))
         return mx_fail(why, -EINVAL,
-                       "%.200s of shape (%lld, %lld, %lld) does not say how large the grid is: give its size "
-                       "with -n NX NY NZ",
-                       f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2]);
+                       "%.200s of shape %s does not say how large the grid is: give its size "
+                       "with -n NX NY%s",
+                       f->path, text, p->flat ? "" : " NZ");
     if (p->nx == 0) {
         const int64_t less = made ? 0 : h2;
-        p->nx = shape[2] - less, p->ny = shape[1] - less, p->nz = shape[0] - less;
+        p->nx = shape[2] - less, p->ny = shape[1] - (made ? 0 : hy2), p->nz = shape[0] - less;
     }
     if (p->nx < 1 || p->ny < 1 || p->nz < 1)
         return mx_fail(why, -EINVAL,
-                       "%.200s of shape (%lld, %lld, %lld) has no interior: it needs a frame of %d cells on "
+                       "%.200s of shape %s has no interior: it needs a frame of %d cells on "
                        "every side, or "
                        "one that is made: --frame edge, mirror, periodic or a number",
-                       f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], p->h);
-    f->frame = shape[2] == p->nx + h2 && shape[1] == p->ny + h2 && shape[0] == p->nz + h2;
+                       f->path, text, p->h);
+    f->frame = shape[2] == p->nx + h2 && shape[1] == p->ny + hy2 && shape[0] == p->nz + h2;
     bool bare = shape[2] == p->nx && shape[1] == p->ny && shape[0] == p->nz;
     if (f->array == MX_FIELD_OF_C && mx_field_is_alike(shape, p, made, &f->frame, &f->alike))
         bare = !f->frame;
     if ((f->frame && (may_have(f) || f->raw[0] != 0)) || (bare && may_lack(f, p))) return 0;
     if (f->frame)
         return mx_fail(why, -EINVAL,
-                       "%.200s has the shape (%lld, %lld, %lld), which is that of field %s with the frame of "
+                       "%.200s has the shape %s, which is that of field %s with the frame of "
                        "%d cells; leave --frame out, or say --frame %s=included",
-                       f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], f->name, p->h,
-                       f->name);
+                       f->path, text, f->name, p->h, f->name);
     if (made && f->array != MX_FIELD_OF_C)
-        return mx_fail(
-            why, -EINVAL,
-            "%.200s has the shape (%lld, %lld, %lld); field %s needs (%lld, %lld, %lld), without a "
-            "frame",
-            f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], f->name, (long long)p->nz,
-            (long long)p->ny, (long long)p->nx);
-    return mx_fail(why, -EINVAL,
-                   "%.200s has the shape (%lld, %lld, %lld); field %s needs (%lld, %lld, %lld), with the "
-                   "frame of %d cells%s%s",
-                   f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], f->name,
-                   (long long)(p->nz + h2), (long long)(p->ny + h2), (long long)(p->nx + h2), p->h,
+        return mx_fail(why, -EINVAL, "%.200s has the shape %s; field %s needs %s, without a frame", f->path,
+                       text, f->name, mx_shape_text(bare_shape, p->flat, want));
+    return mx_fail(why, -EINVAL, "%.200s has the shape %s; field %s needs %s, with the frame of %d cells%s%s",
+                   f->path, text, f->name, mx_shape_text(framed, p->flat, want), p->h,
                    may_lack(f, p) ? ", or without it"
                    : bare         ? ", or --frame edge, mirror, periodic or a number"
                                   : "",
@@ -132,13 +129,12 @@ static int open_field(struct mx_run_field *f, struct mx_problem *p, bool former,
     }
     err = check_shape(f, p, why);
     if (err == 0 && former && f->in_place && f->alike != alike) {
-        char then[4], now[4];
-        return mx_fail(
-            why, -EINVAL,
-            "%.200s of shape (%lld, %lld, %lld) is alike along the axes '%s', but the run's field %s along "
-            "'%s': give that file with --field %s=FILE",
-            f->path, (long long)f->npy.shape[0], (long long)f->npy.shape[1], (long long)f->npy.shape[2],
-            mx_alike_text(f->alike, now), f->name, mx_alike_text(alike, then), f->name);
+        char then[4], now[4], text[MX_SHAPE_TEXT];
+        return mx_fail(why, -EINVAL,
+                       "%.200s of shape %s is alike along the axes '%s', but the run's field %s along "
+                       "'%s': give that file with --field %s=FILE",
+                       f->path, mx_shape_text(f->npy.shape, p->flat, text), mx_alike_told(p, f->alike, now),
+                       f->name, mx_alike_told(p, alike, then), f->name);
     }
     if (err == 0 && former && f->in_place && (f->npy.data_offset_bytes != offset || f->frame != frame))
         err = mx_fail(why, -EINVAL,
@@ -151,21 +147,20 @@ static int open_field(struct mx_run_field *f, struct mx_problem *p, bool former,
 
 int mx_field_open_edit(struct mx_run_field *f, const struct mx_problem *p, mx_why *why) {
     struct mx_problem problem = *p;
-    const int64_t *shape = f->npy.shape, h2 = 2 * (int64_t)p->h;
+    const int64_t *shape = f->npy.shape, h2 = 2 * (int64_t)p->h, hy2 = 2 * (int64_t)mx_halo_y(p);
+    const int64_t bare[3] = {p->nz, p->ny, p->nx}, framed[3] = {p->nz + h2, p->ny + hy2, p->nx + h2};
+    char text[3][MX_SHAPE_TEXT];
     int err = open_file(f, &problem, why);
     if (err < 0) return f->npy.fd = -1, err;
     if (f->npy.dtype != f->dtype)
         return mx_fail(why, -EINVAL,
                        "%.200s has cells of type %s; field %s of the state is %s: convert the file", f->path,
                        mx_dtype_name(f->npy.dtype), f->name, mx_dtype_name(f->dtype));
-    f->frame = shape[2] == p->nx + h2 && shape[1] == p->ny + h2 && shape[0] == p->nz + h2;
+    f->frame = shape[2] == p->nx + h2 && shape[1] == p->ny + hy2 && shape[0] == p->nz + h2;
     if (f->frame || (shape[2] == p->nx && shape[1] == p->ny && shape[0] == p->nz)) return 0;
-    return mx_fail(why, -EINVAL,
-                   "%.200s has the shape (%lld, %lld, %lld); field %s needs (%lld, %lld, %lld), or with the "
-                   "frame (%lld, %lld, %lld)",
-                   f->path, (long long)shape[0], (long long)shape[1], (long long)shape[2], f->name,
-                   (long long)p->nz, (long long)p->ny, (long long)p->nx, (long long)(p->nz + h2),
-                   (long long)(p->ny + h2), (long long)(p->nx + h2));
+    return mx_fail(why, -EINVAL, "%.200s has the shape %s; field %s needs %s, or with the frame %s", f->path,
+                   mx_shape_text(shape, p->flat, text[0]), f->name, mx_shape_text(bare, p->flat, text[1]),
+                   mx_shape_text(framed, p->flat, text[2]));
 }
 
 int mx_field_look(struct mx_run_field *f, struct mx_problem *p, mx_why *why) {
@@ -216,24 +211,25 @@ int mx_fields_open_source(const struct mx_run_fields *fields, struct mx_problem 
     for (int32_t i = 0; i < fields->n; i++) {
         const struct mx_run_field *f = &fields->field[i];
         const int32_t frame = f->made.kind == MX_FRAME_INCLUDED ? p->h : 0;
-        const int64_t h2 = 2 * (int64_t)frame;
-        struct mx_grid grid = {.size = sizeof grid, .frame = frame};
+        const int64_t h2 = 2 * (int64_t)frame, z2 = p->flat ? 0 : h2;
+        int64_t *const ny = p->flat ? &p->nz : &p->ny, *const nz = p->flat ? &p->ny : &p->nz; /* users' */
+        struct mx_grid grid = {.size = sizeof grid, .frame = frame, .flat = p->flat};
         if (!f->program) continue;
-        if (p->nx > 0) grid.nx = p->nx + h2, grid.ny = p->ny + h2, grid.nz = p->nz + h2;
+        if (p->nx > 0) grid.nx = p->nx + h2, grid.ny = *ny + h2, grid.nz = *nz + z2;
         snprintf(grid.dtype, sizeof grid.dtype, "%s", mx_dtype_name(f->dtype));
         snprintf(grid.field, sizeof grid.field, "%s", f->name);
         int err = source->open != NULL ? source->open(source->context, &grid, why) : 0;
         if (err != 0) return err < 0 ? err : -EIO;
         *opened = true;
-        if (p->nx == 0) p->nx = grid.nx - h2, p->ny = grid.ny - h2, p->nz = grid.nz - h2;
-        if (p->nx < 1 || p->ny < 1 || p->nz < 1 || grid.nx != p->nx + h2 || grid.ny != p->ny + h2 ||
-            grid.nz != p->nz + h2)
+        if (p->nx == 0) p->nx = grid.nx - h2, *ny = grid.ny - h2, *nz = grid.nz - z2;
+        if (p->nx < 1 || *ny < 1 || *nz < 1 || (p->flat && *nz != 1) || grid.nx != p->nx + h2 ||
+            grid.ny != *ny + h2 || grid.nz != *nz + z2)
             return mx_fail(why, -EINVAL,
                            "%s gives field %s as %lld x %lld x %lld cells; the grid has %lld x %lld x %lld, "
                            "with its frame "
                            "of %d cells",
                            source->name, f->name, (long long)grid.nx, (long long)grid.ny, (long long)grid.nz,
-                           (long long)(p->nx + h2), (long long)(p->ny + h2), (long long)(p->nz + h2), frame);
+                           (long long)(p->nx + h2), (long long)(*ny + h2), (long long)(*nz + z2), frame);
         if (strcmp(grid.dtype, mx_dtype_name(f->dtype)) != 0)
             return mx_fail(why, -EINVAL, "%s gives field %s as %.7s; the kernel has %s", source->name,
                            f->name, grid.dtype, mx_dtype_name(f->dtype));
@@ -260,16 +256,18 @@ static struct mx_layout rows_of(const struct mx_fields_fill *x) {
 /* A plane of a field that the program gives, with the frame or without. */
 static int ask_program(const struct mx_fields_fill *x, const struct mx_run_field *f, int64_t z, char *at) {
     const struct mx_problem *p = x->problem;
-    const int64_t h2 = f->made.kind == MX_FRAME_INCLUDED ? 2 * (int64_t)p->h : 0;
-    const struct mx_grid_box box = {.size = sizeof box,
-                                    .x1 = p->nx + h2,
-                                    .y1 = p->ny + h2,
-                                    .z0 = z,
-                                    .z1 = z + 1,
-                                    .row_pitch_bytes = x->layout->row_pitch_bytes,
-                                    .plane_pitch_bytes = x->layout->plane_pitch_bytes,
-                                    .data = at,
-                                    .field = f->name};
+    const bool frame = f->made.kind == MX_FRAME_INCLUDED;
+    const int64_t h2 = frame ? 2 * (int64_t)p->h : 0, hy2 = frame ? 2 * (int64_t)mx_halo_y(p) : 0;
+    struct mx_grid_box box = {.size = sizeof box,
+                              .x1 = p->nx + h2,
+                              .y1 = p->ny + hy2,
+                              .z0 = z,
+                              .z1 = z + 1,
+                              .row_pitch_bytes = x->layout->row_pitch_bytes,
+                              .plane_pitch_bytes = x->layout->plane_pitch_bytes,
+                              .data = at,
+                              .field = f->name};
+    if (p->flat) box = mx_box_of_users(&box);
     int err = x->source->region(x->source->context, &box, x->why);
     return err > 0 ? -EIO : err;
 }
@@ -285,11 +283,12 @@ static int ask_plane(void *context, int64_t z, char *at) {
     const struct mx_layout rows = rows_of(a->fill);
     const struct mx_run_field *f = a->field;
     const struct mx_problem *p = a->fill->problem;
-    const int64_t h2 = f->frame ? 2 * (int64_t)p->h : 0;
+    const int64_t h2 = f->frame ? 2 * (int64_t)p->h : 0, hy2 = f->frame ? 2 * (int64_t)mx_halo_y(p) : 0;
     if (f->program) return ask_program(a->fill, f, z, at);
     const int err = mx_npy_read(&f->npy, (f->alike & MX_ALIKE_Z) != 0 ? 0 : z, 1, at, &rows, a->fill->why);
     if (err == 0 && f->alike != 0)
-        mx_field_spread(f->alike, mx_dtype_bytes(f->dtype), p->nx + h2, p->ny + h2, rows.row_pitch_bytes, at);
+        mx_field_spread(f->alike, mx_dtype_bytes(f->dtype), p->nx + h2, p->ny + hy2, rows.row_pitch_bytes,
+                        at);
     return err;
 }
 
@@ -303,7 +302,7 @@ static int read_plane(const struct mx_fields_fill *x, const struct mx_run_field 
         return mx_frame_fill(&f->made, p, f->dtype, pitch, z, at, ask_plane, &asked);
     for (int64_t y = 0; y < x->layout->rows; y++) /* a frame of C that nobody reads */
         memset(at + y * pitch, 0, (size_t)((p->nx + 2 * h) * cell));
-    return z < h || z >= p->nz + h ? 0 : ask_plane(&asked, z - h, at + h * pitch + h * cell);
+    return z < h || z >= p->nz + h ? 0 : ask_plane(&asked, z - h, at + mx_halo_y(p) * pitch + h * cell);
 }
 
 /* The plane that plane z of a field copies. */

@@ -77,8 +77,8 @@ void mx_frame_words(char text[MX_FRAME_TEXT], struct mx_words *words) {
         words->word[words->n++] = w;
 }
 
-int mx_frame_check_sides(const struct mx_frame *frame, const struct mx_sides *sides, int array, int32_t field,
-                         mx_why *why) {
+int mx_frame_check_sides(const struct mx_frame *frame, const struct mx_sides *sides,
+                         const struct mx_problem *problem, int array, int32_t field, mx_why *why) {
     if (frame->kind != MX_FRAME_MIRROR && frame->kind != MX_FRAME_PERIODIC) return 0;
     const bool mirror = frame->kind == MX_FRAME_MIRROR;
     for (int d = 0; d < 3; d++)
@@ -88,25 +88,25 @@ int mx_frame_check_sides(const struct mx_frame *frame, const struct mx_sides *si
                 return mx_fail(why, -EINVAL,
                                "--frame %s contradicts the side %c=%s: the frame of a side that is not fixed "
                                "is what the side says; take --frame edge or a number for the others",
-                               mirror ? "mirror" : "periodic", 'x' + d, mx_side_name(side));
+                               mirror ? "mirror" : "periodic", mx_axis_name(problem, d), mx_side_name(side));
         }
     return 0;
 }
 
 int mx_frame_fill(const struct mx_frame *frame, const struct mx_problem *p, enum mx_dtype dtype,
                   int64_t pitch, int64_t z, char *plane, mx_frame_ask *ask, void *context) {
-    const int64_t h = p->h, rows = p->ny + 2 * h, e = mx_dtype_bytes(dtype);
+    const int64_t h = p->h, hy = mx_halo_y(p), rows = p->ny + 2 * hy, e = mx_dtype_bytes(dtype);
     const int64_t from = mx_frame_source(frame, p->nz, p->h, z);
-    const int err = from < 0 ? 0 : ask(context, from, plane + h * pitch + h * e);
+    const int err = from < 0 ? 0 : ask(context, from, plane + hy * pitch + h * e);
     if (err != 0) return err;
-    for (int64_t y = h; y < p->ny + h && from >= 0; y++)
+    for (int64_t y = hy; y < p->ny + hy && from >= 0; y++)
         mx_frame_row(frame, p->nx, p->h, dtype, plane + y * pitch + h * e, plane + y * pitch);
     for (int64_t y = 0; y < rows; y++) {
-        const int64_t copied = from < 0 ? -1 : mx_frame_source(frame, p->ny, p->h, y);
+        const int64_t copied = from < 0 ? -1 : mx_frame_source(frame, p->ny, mx_halo_y(p), y);
         if (copied < 0)
             mx_frame_row(frame, p->nx, p->h, dtype, NULL, plane + y * pitch);
-        else if (copied + h != y)
-            memcpy(plane + y * pitch, plane + (copied + h) * pitch, (size_t)((p->nx + 2 * h) * e));
+        else if (copied + hy != y)
+            memcpy(plane + y * pitch, plane + (copied + hy) * pitch, (size_t)((p->nx + 2 * h) * e));
     }
     return 0;
 }

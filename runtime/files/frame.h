@@ -21,8 +21,8 @@ int mx_frame_print(const struct mx_words *words, char text[MX_FRAME_TEXT], mx_wh
 void mx_frame_words(char text[MX_FRAME_TEXT], struct mx_words *words);
 
 /* Mirror and periodic are sides as well as frames: -EINVAL where one is asked for and a side is the other. */
-int mx_frame_check_sides(const struct mx_frame *frame, const struct mx_sides *sides, int array, int32_t field,
-                         mx_why *why);
+int mx_frame_check_sides(const struct mx_frame *frame, const struct mx_sides *sides,
+                         const struct mx_problem *problem, int array, int32_t field, mx_why *why);
 
 /* Fills plane z, frame counted, of one field, whose cell 0 is at `plane`. `ask` fills plane z, 0 to nz-1, of
  * what has no frame: nx cells in each of ny rows, the first of them at `at`, row_pitch_bytes apart. */

@@ -81,7 +81,7 @@ enum { HEAD_BYTES = 128 };
 
 static int sink_open(void *context, const struct mx_grid *grid, mx_why *why) {
     struct mx_grid_file *f = context;
-    const int64_t shape[3] = {grid->nz, grid->ny, grid->nx};
+    const int64_t shape[3] = {grid->nz, grid->ny, grid->nx}, rows[3] = {grid->ny, 1, grid->nx};
     enum mx_dtype dtype = MX_F64;
     mx_dtype_find(grid->dtype, &dtype);
     const int64_t bytes = grid->nz * grid->ny * grid->nx * mx_dtype_bytes(dtype) + HEAD_BYTES;
@@ -89,15 +89,18 @@ static int sink_open(void *context, const struct mx_grid *grid, mx_why *why) {
                              why, &f->output);
     if (err < 0) return err;
     err = mx_output_reserve(&f->output, (uint64_t)bytes, "the result", why);
-    if (err == 0) err = mx_npy_begin(f->output.fd, dtype, shape, why, &f->npy);
+    if (err == 0)
+        err = mx_npy_begin_grid(f->output.fd, dtype, grid->flat, grid->flat ? rows : shape, why, &f->npy);
     if (err < 0) mx_output_drop(&f->output);
+    f->flat = grid->flat;
     return err;
 }
 
 static int sink_region(void *context, const struct mx_grid_box *box, mx_why *why) {
     const struct mx_grid_file *f = context;
-    const struct mx_layout layout = pitches(box);
-    return mx_npy_write(&f->npy, box->z0, box->z1 - box->z0, box->data, &layout, why);
+    const struct mx_grid_box planes = f->flat ? mx_box_of_users(box) : *box;
+    const struct mx_layout layout = pitches(&planes);
+    return mx_npy_write(&f->npy, planes.z0, planes.z1 - planes.z0, planes.data, &layout, why);
 }
 
 void mx_grid_file_find(struct mx_grid_file *f, bool named, struct mx_grid_file_place *out) {
@@ -130,6 +133,8 @@ int mx_grid_file_join(struct mx_grid_file *f, const struct mx_grid_file_place *p
             "system that they share",
             place->path, strerror(-fd));
     *n = (struct mx_npy){.fd = fd, .shape = {grid->nz, grid->ny, grid->nx}, .data_offset_bytes = HEAD_BYTES};
+    if (grid->flat) n->shape[0] = grid->ny, n->shape[1] = 1;
+    f->flat = grid->flat;
     mx_dtype_find(grid->dtype, &n->dtype);
     f->output = (struct mx_output){.fd = fd};
     snprintf(f->output.path, sizeof f->output.path, "%s", f->path);

@@ -12,6 +12,7 @@ struct mx_grid_file {
     const char *path, *raw;  /* raw: what follows the name of a file of raw cells (raw.h); "" = .npy */
     int32_t h;               /* of a raw source: cells of a frame, if it has one */
     bool replace;            /* of a sink: a file that is there */
+    bool flat;               /* of a sink: of two dimensions */
     struct mx_npy npy;       /* open while npy.fd >= 0 */
     char data[PATH_MAX];     /* of a source: the file of its cells, where a header names one; else "" */
     bool joined;             /* of a sink: another rank's file */

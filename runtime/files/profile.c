@@ -8,10 +8,10 @@
 
 /* ------------------------------------------------------------------ extents */
 
-static bool fits(const int64_t shape[3], const int64_t extent[3], uint8_t *alike) {
+static bool fits(const int64_t shape[3], const int64_t extent[3], bool flat, uint8_t *alike) {
     *alike = 0;
     for (int i = 0; i < 3; i++) {
-        if (shape[i] != 1 && shape[i] == extent[i]) continue;
+        if (shape[i] == extent[i] && (shape[i] != 1 || (flat && i == 1))) continue;
         if (shape[i] != 1) return false;
         *alike |= (uint8_t)(1 << (MX_DIM_Z - i));
     }
@@ -21,12 +21,12 @@ static bool fits(const int64_t shape[3], const int64_t extent[3], uint8_t *alike
 bool mx_field_is_alike(const int64_t shape[3], const struct mx_problem *p, bool made, bool *frame,
                        uint8_t *alike) {
     const int64_t h2 = 2 * (int64_t)p->h, bare[3] = {p->nz, p->ny, p->nx},
-                  framed[3] = {p->nz + h2, p->ny + h2, p->nx + h2};
+                  framed[3] = {p->nz + h2, p->ny + 2 * mx_halo_y(p), p->nx + h2};
     const bool single = shape[0] == 1 && shape[1] == 1 && shape[2] == 1;
     uint8_t axes;
     if (memcmp(shape, bare, sizeof bare) == 0 || memcmp(shape, framed, sizeof framed) == 0) return false;
-    const bool has = fits(shape, framed, &axes) && !(single && made);
-    if (!has && !fits(shape, bare, &axes)) return false;
+    const bool has = fits(shape, framed, p->flat, &axes) && !(single && made);
+    if (!has && !fits(shape, bare, p->flat, &axes)) return false;
     return *frame = has, *alike = axes, true;
 }
 
@@ -58,7 +58,9 @@ struct reading {
 static int64_t place(const struct reading *r, int dim, int64_t i) {
     const int64_t source = mx_profile_source(r->p, dim, i);
     if ((r->profile->alike >> dim & 1) != 0) return 0;
-    return r->field->frame ? source : mx_frame_source(&r->frame, mx_extent_of(r->p, dim), r->p->h, source);
+    return r->field->frame
+               ? source
+               : mx_frame_source(&r->frame, mx_extent_of(r->p, dim), mx_halo_of(r->p, dim), source);
 }
 
 static void make_row(const struct reading *r, const char *file_row, char *row) {

@@ -91,13 +91,13 @@ int mx_raw_open(const char *path, const char *raw, const struct mx_raw_want *w, 
                        w->option, raw);
     if (w->nx == 0)
         return mx_fail(why, -EINVAL,
-                       "%.100s is a raw file, which does not say how large it is: give -n NX NY NZ",
-                       w->option);
+                       "%.100s is a raw file, which does not say how large it is: give -n NX NY%s", w->option,
+                       w->flat ? "" : " NZ");
     const int fd = open_cells(path, why, &st);
     if (fd < 0) return fd;
-    const int64_t h2 = 2 * (int64_t)w->h, cell = mx_dtype_bytes(said.dtype),
+    const int64_t h2 = 2 * (int64_t)w->h, hy2 = w->flat ? 0 : h2, cell = mx_dtype_bytes(said.dtype),
                   there = st.st_size - said.offset_bytes;
-    const mx_wide with = (mx_wide)(w->nx + h2) * (w->ny + h2) * (w->nz + h2) * cell,
+    const mx_wide with = (mx_wide)(w->nx + h2) * (w->ny + hy2) * (w->nz + h2) * cell,
                   without = (mx_wide)w->nx * w->ny * w->nz * cell;
     const char *sentence = judge(w, there, with, without, &said.frame);
     if (sentence != NULL) {
@@ -109,10 +109,10 @@ int mx_raw_open(const char *path, const char *raw, const struct mx_raw_want *w, 
             path, (long long)(there > 0 ? there : 0), said.offset_bytes, (long long)w->nx, (long long)w->ny,
             (long long)w->nz, mx_dtype_name(said.dtype), (long long)without, (long long)with, sentence);
     }
-    const int64_t more = said.frame ? h2 : 0;
+    const int64_t more = said.frame ? h2 : 0, more_y = said.frame ? hy2 : 0;
     *out = (struct mx_npy){.fd = fd,
                            .dtype = said.dtype,
-                           .shape = {w->nz + more, w->ny + more, w->nx + more},
+                           .shape = {w->nz + more, w->ny + more_y, w->nx + more},
                            .data_offset_bytes = said.offset_bytes};
     *frame = said.frame;
     return 0;

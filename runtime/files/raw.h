@@ -19,6 +19,7 @@ struct mx_raw_want {
     const char *option;      /* for sentences: "--field k" */
     int64_t nx, ny, nz;      /* interior cells; 0 = not known, which is refused */
     int32_t h;               /* cells of a frame */
+    bool flat;               /* two dimensions: ny is 1 and has no frame (system.h) */
     bool may_have, may_lack; /* the frame; where both, the file's length decides or the word says */
 };
 

@@ -82,6 +82,7 @@ static int take_head(int fd, const char *path, const struct mx_array_head *head,
     char elsewhere[PATH_MAX] = "";
     struct mx_npy npy = {
         .fd = fd, .dtype = head->dtype, .shape = {head->size[2], head->size[1], head->size[0]}};
+    if (head->rank == 2) npy.shape[0] = head->size[1], npy.shape[1] = 1;
     int err = mx_array_check_type(path, head->dtype, any, why);
     if (err == 0 && head->big_endian && mx_dtype_bytes(head->dtype) > 1)
         err = mx_fail(why, -EINVAL,
@@ -104,8 +105,8 @@ static int take_head(int fd, const char *path, const struct mx_array_head *head,
 typedef int parse_fn(const char *path, const char *text, size_t bytes, mx_why *why,
                      struct mx_array_head *out);
 
-static int open_text(int fd, const char *path, parse_fn *parse, bool any, mx_why *why, struct mx_npy *out,
-                     char data[PATH_MAX]) {
+static int open_text(int fd, const char *path, parse_fn *parse, bool any, int rank, mx_why *why,
+                     struct mx_npy *out, char data[PATH_MAX]) {
     struct mx_array_head *head = calloc(1, sizeof *head);
     char *text = malloc(MOST_TEXT_BYTES);
     size_t n = 0;
@@ -117,7 +118,7 @@ static int open_text(int fd, const char *path, parse_fn *parse, bool any, mx_why
         if (got <= 0) break;
         n += (size_t)got;
     }
-    if (err == 0) err = parse(path, text, n, why, head);
+    if (err == 0) head->rank = rank, err = parse(path, text, n, why, head);
     if (err == 0) err = take_head(fd, path, head, any, why, out, data);
     if (err < 0) close(fd);
     free(text);
@@ -129,18 +130,18 @@ static int open_text(int fd, const char *path, parse_fn *parse, bool any, mx_why
 
 static bool is_npy(const char *head, size_t bytes) { return bytes >= 6 && memcmp(head, "\x93NUMPY", 6) == 0; }
 
-static int open_npy(int fd, const char *path, const char *inside, bool any, mx_why *why, struct mx_npy *out,
-                    char data[PATH_MAX]) {
+static int open_npy(int fd, const char *path, const char *inside, bool any, int rank, mx_why *why,
+                    struct mx_npy *out, char data[PATH_MAX]) {
     (void)inside, (void)data;
-    return mx_npy_open_fd(fd, path, any, 3, why, out);
+    return mx_npy_open_fd(fd, path, any, rank, why, out);
 }
 
 static bool is_nrrd(const char *head, size_t bytes) { return bytes >= 8 && memcmp(head, "NRRD000", 7) == 0; }
 
-static int open_nrrd(int fd, const char *path, const char *inside, bool any, mx_why *why, struct mx_npy *out,
-                     char data[PATH_MAX]) {
+static int open_nrrd(int fd, const char *path, const char *inside, bool any, int rank, mx_why *why,
+                     struct mx_npy *out, char data[PATH_MAX]) {
     (void)inside;
-    return open_text(fd, path, mx_nrrd_parse, any, why, out, data);
+    return open_text(fd, path, mx_nrrd_parse, any, rank, why, out, data);
 }
 
 /* It has no number at its beginning: one of these words is its first. */
@@ -159,10 +160,10 @@ static bool is_called_metaimage(const char *path) {
     return dot != NULL && (strcasecmp(dot, ".mhd") == 0 || strcasecmp(dot, ".mha") == 0);
 }
 
-static int open_metaimage(int fd, const char *path, const char *inside, bool any, mx_why *why,
+static int open_metaimage(int fd, const char *path, const char *inside, bool any, int rank, mx_why *why,
                           struct mx_npy *out, char data[PATH_MAX]) {
     (void)inside;
-    return open_text(fd, path, mx_metaimage_parse, any, why, out, data);
+    return open_text(fd, path, mx_metaimage_parse, any, rank, why, out, data);
 }
 
 static bool is_hdf5(const char *head, size_t bytes) {
@@ -174,9 +175,9 @@ enum { WITH_HDF5 = 1 };
 #else
 enum { WITH_HDF5 = 0 };
 
-int mx_hdf5_open(int fd, const char *path, const char *inside, bool any, mx_why *why, struct mx_npy *out,
-                 char data[PATH_MAX]) {
-    (void)inside, (void)any, (void)out, (void)data;
+int mx_hdf5_open(int fd, const char *path, const char *inside, bool any, int rank, mx_why *why,
+                 struct mx_npy *out, char data[PATH_MAX]) {
+    (void)inside, (void)any, (void)rank, (void)out, (void)data;
     close(fd);
     return mx_fail(
         why, -ENOTSUP,
@@ -262,12 +263,17 @@ static int format_of(int fd, const char *path, const char *inside, const struct 
 
 int mx_array_open(const char *path, const char *inside, bool any, mx_why *why, struct mx_npy *out,
                   char data[PATH_MAX]) {
+    return mx_array_open_grid(path, inside, any, false, why, out, data);
+}
+
+int mx_array_open_grid(const char *path, const char *inside, bool any, bool flat, mx_why *why,
+                       struct mx_npy *out, char data[PATH_MAX]) {
     if (data != NULL) data[0] = 0;
     const int fd = mx_file_open(path, why);
     if (fd < 0) return fd;
     const struct mx_array_format *f = NULL;
     const int err = format_of(fd, path, inside, &f);
-    if (f != NULL) return f->open(fd, path, inside, any, why, out, data);
+    if (f != NULL) return f->open(fd, path, inside, any, flat ? 2 : 3, why, out, data);
     close(fd);
     if (err < 0) return mx_fail(why, err, "%.300s cannot be read: %s", path, strerror(-err));
     return mx_fail(

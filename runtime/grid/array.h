@@ -16,6 +16,9 @@
  * memory (compressed, chunked, big endian, several files), other types or ranks, cut short. */
 int mx_array_open(const char *path, const char *inside, bool any, mx_why *why, struct mx_npy *out,
                   char data[PATH_MAX]);
+/* The same of a grid that may have two dimensions: (ny, nx) becomes planes of one row, shape {ny, 1, nx}. */
+int mx_array_open_grid(const char *path, const char *inside, bool any, bool flat, mx_why *why,
+                       struct mx_npy *out, char data[PATH_MAX]);
 /* An .npy file that is open, of so many dimensions. fd is taken over: closed, or in out. */
 int mx_npy_open_fd(int fd, const char *path, bool any, int rank, mx_why *why, struct mx_npy *out);
 /* The file of a word FILE or FILE:/DATASET: where the whole word is no file, what comes before a ":/" and is
@@ -33,9 +36,9 @@ struct mx_array_format {
     const char *name, *summary; /* for `memext info` */
     bool built;
     bool (*is)(const char *head, size_t bytes);
-    /* fd is open for reading and is taken over: closed, or in out. */
-    int (*open)(int fd, const char *path, const char *inside, bool any, mx_why *why, struct mx_npy *out,
-                char data[PATH_MAX]);
+    /* fd is open for reading and is taken over: closed, or in out. rank: dimensions, 3 or 2. */
+    int (*open)(int fd, const char *path, const char *inside, bool any, int rank, mx_why *why,
+                struct mx_npy *out, char data[PATH_MAX]);
 };
 extern const struct mx_array_format mx_array_formats[]; /* ends with name NULL */
 

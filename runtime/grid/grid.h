@@ -12,6 +12,15 @@
 __extension__ typedef __int128 mx_wide; /* products of extents that may overflow 64 bits */
 
 /* As many steps as a real number counts without a gap: reports and rates are such numbers. */
+/* A box of a grid of two dimensions, with the axes that programs and files have: what is z here is y there.
+ * The other way round it is the same. */
+static inline struct mx_grid_box mx_box_of_users(const struct mx_grid_box *b) {
+    struct mx_grid_box u = *b;
+    u.y0 = b->z0, u.y1 = b->z1, u.z0 = b->y0, u.z1 = b->y1;
+    u.row_pitch_bytes = b->plane_pitch_bytes, u.plane_pitch_bytes = b->row_pitch_bytes;
+    return u;
+}
+
 #define MX_MOST_STEPS (INT64_C(1) << 53)
 /* Can everything that a run of the problem has be counted? -EOVERFLOW, -EINVAL (extents < 1). */
 int mx_layout_check(const struct mx_problem *problem, mx_why *why);
@@ -126,7 +135,8 @@ int mx_field_damaged(const mx_buffer *buffer, const struct mx_layout *layout, co
 struct mx_npy {
     int fd;
     enum mx_dtype dtype;
-    int64_t shape[3]; /* z, y, x; whether the frame is included the grid says */
+    int64_t shape[3]; /* z, y, x; whether the frame is included the grid says. Of two dimensions y is 1, and
+                         what users call y is z (system.h) */
     int64_t data_offset_bytes;
 };
 /* Clear refusals: Fortran order, wrong rank, big endian, other types, truncated, no .npy at all. */
@@ -135,6 +145,13 @@ int mx_npy_open(const char *path, mx_why *why, struct mx_npy *out);
 int mx_npy_open_field(const char *path, mx_why *why, struct mx_npy *out);
 /* Writes the header to an open, empty file, which stays the caller's to close. */
 int mx_npy_begin(int fd, enum mx_dtype dtype, const int64_t shape[3], mx_why *why, struct mx_npy *out);
+/* The same of a grid, which may have two dimensions: shape[1] is 1 then, and the file has shape[0] and
+ * shape[2] alone. */
+int mx_npy_begin_grid(int fd, enum mx_dtype dtype, bool flat, const int64_t shape[3], mx_why *why,
+                      struct mx_npy *out);
+/* "(z, y, x)", of two dimensions "(z, x)". Returns text. */
+enum { MX_SHAPE_TEXT = 72 };
+const char *mx_shape_text(const int64_t shape[3], bool flat, char text[MX_SHAPE_TEXT]);
 /* The same for a matrix of rows x cols: shape is {1, rows, cols}. */
 int mx_npy_open_matrix(const char *path, mx_why *why, struct mx_npy *out);
 int mx_npy_begin_matrix(int fd, enum mx_dtype dtype, int64_t rows, int64_t cols, mx_why *why,

@@ -136,15 +136,17 @@ static int check_type(hid_t set, const char *word, bool any, mx_why *why, enum m
     return err;
 }
 
-static int check_shape(hid_t set, const char *word, mx_why *why, int64_t shape[3]) {
+static int check_shape(hid_t set, const char *word, int wanted, mx_why *why, int64_t shape[3]) {
     hsize_t extents[H5S_MAX_RANK] = {0};
     const hid_t space = h5.H5Dget_space(set);
     const int rank = space >= 0 ? h5.H5Sget_simple_extent_dims(space, extents, NULL) : -1;
     if (space >= 0) h5.H5Sclose(space);
     for (int i = 0; i < 3; i++) shape[i] = (int64_t)extents[i];
-    if (rank == 3) return 0;
-    return mx_fail(why, -EINVAL, "%.300s has %d dimension%s; a grid has 3: z, y, x", word,
-                   rank > 0 ? rank : 0, rank == 1 ? "" : "s");
+    if (wanted == 2) shape[1] = 1, shape[2] = (int64_t)extents[1];
+    if (rank == wanted) return 0;
+    return mx_fail(why, -EINVAL, "%.300s has %d dimension%s; a grid %s", word, rank > 0 ? rank : 0,
+                   rank == 1 ? "" : "s",
+                   wanted == 3 ? "has 3: z, y, x" : "of a kernel of two dimensions has 2: y, x");
 }
 
 /* As it is in memory, in this file. */
@@ -370,8 +372,9 @@ static void take_scales(hid_t set, char name[3][NAME_BYTES]) {
     close_attribute(&a);
 }
 
-static int check_order(hid_t set, const char *word, mx_why *why) {
+static int check_order(hid_t set, const char *word, int rank, mx_why *why) {
     char name[3][NAME_BYTES] = {"", "", ""};
+    if (rank != 3) return 0;
     for (int i = 0; i < 3; i++) take_text(set, "DIMENSION_LABELS", i, 3, name[i]);
     take_scales(set, name);
     if (!mx_array_turned((const char *const[]){name[0], name[1], name[2]})) return 0;
@@ -383,17 +386,17 @@ static int check_order(hid_t set, const char *word, mx_why *why) {
 
 /* ---- */
 
-static int look(hid_t file, const char *word, const char *inside, bool any, mx_why *why, struct mx_npy *npy,
-                struct mx_array_missing *missing) {
+static int look(hid_t file, const char *word, const char *inside, bool any, int rank, mx_why *why,
+                struct mx_npy *npy, struct mx_array_missing *missing) {
     if (inside[0] == 0)
         return mx_fail(why, -EINVAL, "%.300s is an HDF5 file: say which dataset of it: FILE.h5:/NAME", word);
     const hid_t set = h5.H5Dopen2(file, inside, H5P_DEFAULT);
     if (set < 0) return mx_fail(why, -EINVAL, "there is no dataset %.300s", word);
     int err = check_file(file, set, word, why);
     if (err == 0) err = check_type(set, word, any, why, &npy->dtype);
-    if (err == 0) err = check_shape(set, word, why, npy->shape);
+    if (err == 0) err = check_shape(set, word, rank, why, npy->shape);
     if (err == 0) err = take_missing(file, set, word, npy->dtype, why, missing);
-    if (err == 0) err = check_order(set, word, why);
+    if (err == 0) err = check_order(set, word, rank, why);
     if (err == 0) err = check_layout(set, word, why, &npy->data_offset_bytes);
     h5.H5Dclose(set);
     return err;
@@ -411,8 +414,8 @@ static hid_t open_file(const char *path) {
     return file;
 }
 
-static int look_quietly(int fd, const char *path, const char *word, const char *inside, bool any, mx_why *why,
-                        struct mx_npy *npy, struct mx_array_missing *missing) {
+static int look_quietly(int fd, const char *path, const char *word, const char *inside, bool any, int rank,
+                        mx_why *why, struct mx_npy *npy, struct mx_array_missing *missing) {
     H5E_auto2_t print;
     void *context;
     char same[64];
@@ -423,15 +426,15 @@ static int look_quietly(int fd, const char *path, const char *word, const char *
     const hid_t file = open_file(access(same, F_OK) == 0 ? same : path); /* without /proc */
     const int err =
         file >= 0
-            ? look(file, word, inside, any, why, npy, missing)
+            ? look(file, word, inside, any, rank, why, npy, missing)
             : mx_fail(why, -EINVAL, "%.300s cannot be read as an HDF5 file: it is none, or damaged", path);
     if (file >= 0) h5.H5Fclose(file);
     h5.H5Eset_auto2(H5E_DEFAULT, print, context);
     return err;
 }
 
-int mx_hdf5_open(int fd, const char *path, const char *inside, bool any, mx_why *why, struct mx_npy *out,
-                 char data[PATH_MAX]) {
+int mx_hdf5_open(int fd, const char *path, const char *inside, bool any, int rank, mx_why *why,
+                 struct mx_npy *out, char data[PATH_MAX]) {
     char word[2 * PATH_MAX];
     struct mx_npy npy = {.fd = fd};
     struct mx_array_missing missing;
@@ -439,7 +442,7 @@ int mx_hdf5_open(int fd, const char *path, const char *inside, bool any, mx_why 
     snprintf(word, sizeof word, "%s%s%s", path, inside[0] != 0 ? ":" : "", inside);
     pthread_mutex_lock(&lock);
     int err = find_library(why);
-    if (err == 0) err = look_quietly(fd, path, word, inside, any, why, &npy, &missing);
+    if (err == 0) err = look_quietly(fd, path, word, inside, any, rank, why, &npy, &missing);
     pthread_mutex_unlock(&lock);
     if (err == 0) err = mx_array_check_length(word, &npy, why);
     if (err == 0 && (missing.n_fills > 0 || missing.has_low || missing.has_high))

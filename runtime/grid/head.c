@@ -46,9 +46,13 @@ bool mx_array_whole(const char *text, int64_t low, int64_t *out) {
     return *out = value, true;
 }
 
-bool mx_array_sizes(const char *text, int64_t size[3]) {
+bool mx_array_has_rank(const struct mx_array_head *head, const char *text) {
+    return text[0] == '0' + head->rank && text[1] == 0;
+}
+
+bool mx_array_sizes(const char *text, int rank, int64_t size[3]) {
     const char *p = text;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < rank; i++) {
         char *end;
         errno = 0;
         const long long value = strtoll(p, &end, 10);

@@ -9,7 +9,8 @@
 /* What a header of text says. */
 struct mx_array_head {
     enum mx_dtype dtype;
-    int64_t size[3]; /* x first */
+    int rank;        /* dimensions that are wanted, 3 or 2: given to who parses, and left as it is */
+    int64_t size[3]; /* x first; of two dimensions 0 at the end */
     bool big_endian;
     char
         data[PATH_MAX]; /* name of the file with the cells, as it is said; "" = this one, behind the header */
@@ -29,8 +30,10 @@ struct mx_line {
 bool mx_array_line(const char *text, size_t bytes, size_t *at, struct mx_line *out);
 /* "KEY<separator>VALUE" of a line, blanks around both left out; false where there is no separator. */
 bool mx_array_pair(struct mx_line line, const char *separator, char key[64], char value[PATH_MAX]);
-/* Three whole numbers from 1 on and nothing else. */
-bool mx_array_sizes(const char *text, int64_t size[3]);
+/* So many whole numbers from 1 on and nothing else. */
+bool mx_array_sizes(const char *text, int rank, int64_t size[3]);
+/* Is this the number of dimensions that is wanted? */
+bool mx_array_has_rank(const struct mx_array_head *head, const char *text);
 bool mx_array_whole(const char *text, int64_t low, int64_t *out);
 /* Is this a pattern of several files' names, as b%03d.raw 1 4 1? */
 bool mx_array_several(const char *name);
@@ -39,8 +42,8 @@ bool mx_array_turned(const char *const names[3]);
 /* Is this how MetaImage says that cells follow the header? */
 bool mx_metaimage_local(const char *value);
 
-int mx_hdf5_open(int fd, const char *path, const char *inside, bool any, mx_why *why, struct mx_npy *out,
-                 char data[PATH_MAX]);
+int mx_hdf5_open(int fd, const char *path, const char *inside, bool any, int rank, mx_why *why,
+                 struct mx_npy *out, char data[PATH_MAX]);
 /* Are the extents possible, and all cells in the file? */
 int mx_array_check_length(const char *path, const struct mx_npy *npy, mx_why *why);
 /* Which cells of a file stand for no value. */

@@ -57,19 +57,21 @@ int mx_layout_fixed_file(const struct mx_problem *p, int32_t field, const struct
                                 .user_file = true,
                                 .bytes = file->bytes,
                                 .align_bytes = file->align_bytes > 0 ? file->align_bytes : 1};
-    const mx_wide row = (mx_wide)(p->nx + 2 * frame) * cell, plane = (p->ny + 2 * frame) * row;
+    const int64_t frame_y = file->frame ? mx_halo_y(p) : 0, beside_y = mx_halo_y(p) - frame_y;
+    const mx_wide row = (mx_wide)(p->nx + 2 * frame) * cell, plane = (p->ny + 2 * frame_y) * row;
     const mx_wide need = file->offset_bytes + (p->nz + 2 * frame) * plane;
     if (need > file->bytes)
         return mx_fail(why, -EINVAL,
                        "field %s needs %lld bytes of its file from byte %lld on, which has %lld: "
                        "%lld x %lld x %lld cells of %s %s frame",
                        f->name, (long long)(need - file->offset_bytes), (long long)file->offset_bytes,
-                       (long long)file->bytes, (long long)(p->nx + 2 * frame), (long long)(p->ny + 2 * frame),
-                       (long long)(p->nz + 2 * frame), mx_dtype_name(f->dtype),
-                       file->frame ? "with the" : "without a");
+                       (long long)file->bytes, (long long)(p->nx + 2 * frame),
+                       (long long)(p->ny + 2 * frame_y), (long long)(p->nz + 2 * frame),
+                       mx_dtype_name(f->dtype), file->frame ? "with the" : "without a");
     l.row_bytes = l.row_pitch_bytes = (int64_t)row;
     l.plane_pitch_bytes = (int64_t)plane;
-    l.offset_bytes = file->offset_bytes - beside * (l.plane_pitch_bytes + l.row_pitch_bytes + cell);
+    l.offset_bytes =
+        file->offset_bytes - beside * (l.plane_pitch_bytes + cell) - beside_y * l.row_pitch_bytes;
     *out = l;
     return 0;
 }
@@ -117,7 +119,7 @@ int mx_layout_check(const struct mx_problem *p, mx_why *why) {
         return mx_fail(why, -EOVERFLOW, "%lld steps are more than are counted, %lld", (long long)p->nt,
                        (long long)MX_MOST_STEPS);
     const int64_t levels = mx_levels_of(p, p->nt), h2 = 2 * (int64_t)p->h;
-    const mx_wide cells = (mx_wide)(p->nx + h2) * (p->ny + h2) * (p->nz + h2),
+    const mx_wide cells = (mx_wide)(p->nx + h2) * (p->ny + 2 * mx_halo_y(p)) * (p->nz + h2),
                   state = mx_reads_old(p) ? mx_cell_bytes(p, 0) + mx_cell_bytes(p, 1)
                                           : mx_max(mx_cell_bytes(p, 0), mx_cell_bytes(p, 1)),
                   cell = state + mx_fixed_cell_bytes(p);
@@ -132,7 +134,7 @@ int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool
     mx_wide total;
     const int err = mx_layout_check(p, why);
     if (err < 0) return err;
-    l.rows = p->ny + 2 * p->h;
+    l.rows = p->ny + 2 * mx_halo_y(p);
     l.planes = p->nz + 2 * p->h;
     for (int i = 0; i < 2; i++) {
         const int64_t bytes = mx_field_offsets(p, i, l.field_offset_bytes[i]);
@@ -145,7 +147,7 @@ int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool
         /* Rows that start on the same page offset compete for the same L1 sets, and loads alias with earlier
          * stores: one line more breaks that. */
         l.row_pitch_bytes = round_up(l.row_bytes, LINE_BYTES);
-        if (l.row_pitch_bytes % PAGE_BYTES == 0) l.row_pitch_bytes += LINE_BYTES;
+        if (l.row_pitch_bytes % PAGE_BYTES == 0 && l.rows > 1) l.row_pitch_bytes += LINE_BYTES;
         total = (mx_wide)l.rows * l.row_pitch_bytes;
         int64_t unit = align > PAGE_BYTES ? align : PAGE_BYTES;
         total = (total + unit - 1) / unit * unit;

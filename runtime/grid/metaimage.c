@@ -39,15 +39,16 @@ static int take_type(struct reader *r, const char *value) {
 }
 
 static int take_dimensions(struct reader *r, const char *value) {
-    if (strcmp(value, "3") == 0) return 0;
-    return mx_fail(r->why, -EINVAL, "%.300s has %.20s dimensions; a grid has 3", r->path, value);
+    if (mx_array_has_rank(r->out, value)) return 0;
+    return mx_fail(r->why, -EINVAL, "%.300s has %.20s dimensions; a grid%s has %d", r->path, value,
+                   r->out->rank == 2 ? " of a kernel of two dimensions" : "", r->out->rank);
 }
 
 static int take_sizes(struct reader *r, const char *value) {
-    r->sized = mx_array_sizes(value, r->out->size);
+    r->sized = mx_array_sizes(value, r->out->rank, r->out->size);
     if (r->sized) return 0;
-    return mx_fail(r->why, -EINVAL, "%.300s has the DimSize %.80s; a grid has three, from 1 on", r->path,
-                   value);
+    return mx_fail(r->why, -EINVAL, "%.300s has the DimSize %.80s; a grid has %s, from 1 on", r->path, value,
+                   r->out->rank == 2 ? "two" : "three");
 }
 
 static int take_truth(struct reader *r, const char *key, const char *value, bool *out) {
@@ -152,7 +153,7 @@ int mx_metaimage_parse(const char *path, const char *text, size_t bytes, mx_why 
     struct mx_line line;
     size_t at = 0;
     int err = 0;
-    *out = (struct mx_array_head){.begin = 0};
+    *out = (struct mx_array_head){.rank = out->rank};
     while (err == 0 && !r.ended && mx_array_line(text, bytes, &at, &line))
         if (line.bytes > 0) err = take_line(&r, line);
     if (err < 0) return err;

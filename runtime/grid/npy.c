@@ -54,9 +54,12 @@ static int parse_dtype(const char *path, const char *descr, bool any, enum mx_dt
         descr);
 }
 
-/* want: 3, or 2 for a matrix, which becomes a grid of one plane. */
+/* want: 3, or 2 for a grid of two dimensions, whose rows become planes, or MATRIX, a grid of one plane. */
+enum { MATRIX = -2 };
+
 static int parse_shape(const char *path, const char *text, int want, int64_t shape[3], mx_why *why) {
     int rank = 0;
+    const int extents_wanted = want < 0 ? -want : want;
     int64_t extents[4] = {0};
     if (*text != '(') return mx_fail(why, -EINVAL, "%s: its header has no shape; the file is damaged", path);
     for (const char *p = text + 1; *p != 0 && *p != ')';) {
@@ -68,11 +71,14 @@ static int parse_shape(const char *path, const char *text, int want, int64_t sha
         for (p = end; *p == ',' || *p == ' ' || *p == 'L'; p++) {
         }
     }
-    if (rank != want)
+    if (rank != extents_wanted)
         return mx_fail(why, -EINVAL, "%s has %d dimension%s; a %s", path, rank, rank == 1 ? "" : "s",
-                       want == 3 ? "grid has 3: (nz+2h, ny+2h, nx+2h)" : "matrix has 2: (rows+2, cols+2)");
-    shape[0] = 1;
-    memcpy(shape + 3 - want, extents, (size_t)want * sizeof shape[0]);
+                       want == 3   ? "grid has 3: (nz+2h, ny+2h, nx+2h)"
+                       : want == 2 ? "grid of two dimensions has 2: (ny+2h, nx+2h)"
+                                   : "matrix has 2: (rows+2, cols+2)");
+    shape[0] = want == MATRIX ? 1 : extents[0];
+    shape[1] = want == 3 ? extents[1] : want == MATRIX ? extents[0] : 1;
+    shape[2] = extents[extents_wanted - 1];
     return 0;
 }
 
@@ -151,7 +157,7 @@ int mx_npy_open_field(const char *path, mx_why *why, struct mx_npy *out) {
 }
 
 int mx_npy_open_matrix(const char *path, mx_why *why, struct mx_npy *out) {
-    return open_any(path, false, 2, why, out);
+    return open_any(path, false, MATRIX, why, out);
 }
 
 static int begin(int fd, enum mx_dtype dtype, const int64_t shape[3], const char *extents, mx_why *why,
@@ -178,6 +184,23 @@ int mx_npy_begin(int fd, enum mx_dtype dtype, const int64_t shape[3], mx_why *wh
     char extents[96];
     snprintf(extents, sizeof extents, "%lld, %lld, %lld", (long long)shape[0], (long long)shape[1],
              (long long)shape[2]);
+    return begin(fd, dtype, shape, extents, why, out);
+}
+
+const char *mx_shape_text(const int64_t shape[3], bool flat, char text[MX_SHAPE_TEXT]) {
+    if (flat)
+        snprintf(text, MX_SHAPE_TEXT, "(%lld, %lld)", (long long)shape[0], (long long)shape[2]);
+    else
+        snprintf(text, MX_SHAPE_TEXT, "(%lld, %lld, %lld)", (long long)shape[0], (long long)shape[1],
+                 (long long)shape[2]);
+    return text;
+}
+
+int mx_npy_begin_grid(int fd, enum mx_dtype dtype, bool flat, const int64_t shape[3], mx_why *why,
+                      struct mx_npy *out) {
+    char extents[96];
+    if (!flat) return mx_npy_begin(fd, dtype, shape, why, out);
+    snprintf(extents, sizeof extents, "%lld, %lld", (long long)shape[0], (long long)shape[2]);
     return begin(fd, dtype, shape, extents, why, out);
 }
 

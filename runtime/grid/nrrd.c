@@ -42,15 +42,16 @@ static int take_type(struct reader *r, const char *value) {
 }
 
 static int take_dimension(struct reader *r, const char *value) {
-    if (strcmp(value, "3") == 0) return 0;
-    return mx_fail(r->why, -EINVAL, "%.300s has %.20s dimensions; a grid has 3", r->path, value);
+    if (mx_array_has_rank(r->out, value)) return 0;
+    return mx_fail(r->why, -EINVAL, "%.300s has %.20s dimensions; a grid%s has %d", r->path, value,
+                   r->out->rank == 2 ? " of a kernel of two dimensions" : "", r->out->rank);
 }
 
 static int take_sizes(struct reader *r, const char *value) {
-    r->sized = mx_array_sizes(value, r->out->size);
+    r->sized = mx_array_sizes(value, r->out->rank, r->out->size);
     if (r->sized) return 0;
-    return mx_fail(r->why, -EINVAL, "%.300s has the sizes %.80s; a grid has three, from 1 on", r->path,
-                   value);
+    return mx_fail(r->why, -EINVAL, "%.300s has the sizes %.80s; a grid has %s, from 1 on", r->path, value,
+                   r->out->rank == 2 ? "two" : "three");
 }
 
 static int take_encoding(struct reader *r, const char *value) {
@@ -217,7 +218,7 @@ int mx_nrrd_parse(const char *path, const char *text, size_t bytes, mx_why *why,
     struct reader r = {.path = path, .why = why, .out = out};
     struct mx_line line;
     size_t at = 0;
-    *out = (struct mx_array_head){.begin = 0};
+    *out = (struct mx_array_head){.rank = out->rank};
     if (!mx_array_line(text, bytes, &at, &line) || line.bytes != 8 || memcmp(line.text, "NRRD000", 7) != 0 ||
         line.text[7] < '1' || line.text[7] > '5')
         return mx_fail(why, -EINVAL, "%.300s is no NRRD file of version 1 to 5", path);

@@ -73,12 +73,14 @@ static int check_round(struct check *c) {
     struct image *m = &c->image;
     mx_check_fill(c, m);
     check_work_from(m, m->clean);
+    const struct mx_problem p = {
+        .nx = c->grid.n[0], .ny = c->grid.n[1], .nz = c->grid.n[2], .flat = c->system->flat};
+    char extents[MX_EXTENTS_TEXT];
     snprintf(
         c->report->stage, sizeof c->report->stage,
-        " when it computes %lld rows of %lld cells of a grid of %lld x %lld x %lld: it reads or writes far "
-        "outside of them, or divides whole numbers by 0",
-        (long long)c->rows, (long long)c->cells, (long long)c->grid.n[0], (long long)c->grid.n[1],
-        (long long)c->grid.n[2]);
+        " when it computes %lld rows of %lld cells of a grid of %s: it reads or writes far outside of them, "
+        "or divides whole numbers by 0",
+        (long long)c->rows, (long long)c->cells, mx_extents_text(&p, extents));
     mx_check_call_all(c, m);
     mx_check_keep(c);
     return mx_check_findings(c);
@@ -153,8 +155,8 @@ static int check_in_child(void *context, struct mx_isolated *report) {
 }
 
 int mx_kernel_check(const struct mx_system *system, const struct mx_kernel_grid *grid, mx_why *why) {
-    static const struct mx_kernel_grid any = {{MOST_CELLS, 11, 9}, 7};
-    struct asked asked = {system, grid != NULL ? *grid : any};
+    static const struct mx_kernel_grid any = {{MOST_CELLS, 11, 9}, 7}, flat = {{MOST_CELLS, 1, 11}, 7};
+    struct asked asked = {system, grid != NULL ? *grid : system->flat ? flat : any};
     char subject[96];
     snprintf(subject, sizeof subject, "the kernel \"%s\"", system->name);
     return mx_isolate(check_in_child, &asked, subject, CPU_SECONDS, why);

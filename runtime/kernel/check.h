@@ -30,7 +30,7 @@ enum kind { READ, FIXED, WRITTEN, BEYOND };
 
 struct block {
     enum kind kind;
-    int32_t field, dz, reach;
+    int32_t field, dz, reach, reach_y; /* reach_y: in rows, 0 of kernels of two dimensions */
     enum mx_dtype dtype;
     int64_t pitch, from, bytes; /* in the image */
     int64_t at;                 /* of cell 0 of the patch's first row, frame counted */

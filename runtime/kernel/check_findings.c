@@ -63,8 +63,9 @@ static int differs(struct check *c, struct cell at, const char *what) {
     return mx_fail(&c->report->why, -EINVAL,
                    "the kernel \"%s\" %s: %s of the cell at X = %lld, Y = %lld, Z = %lld changes",
                    c->system->name, what, mx_check_name(c, check_written_block(&c->image, at.field)),
-                   (long long)(c->place.x + at.x - check_radius(c)), (long long)(c->place.y + at.row),
-                   (long long)c->place.z);
+                   (long long)(c->place.x + at.x - check_radius(c)),
+                   (long long)(c->system->flat ? c->place.z : c->place.y + at.row),
+                   (long long)(c->system->flat ? 0 : c->place.z));
 }
 
 static int expect_all(struct check *c, const char *what) {
@@ -167,7 +168,7 @@ static void copy_near(const struct check *c, struct image *m, const char *from, 
         const struct block *b = &m->blocks[i];
         if (b->kind == WRITTEN && !check_has_old(c)) continue;
         const int64_t e = mx_dtype_bytes(b->dtype);
-        for (int64_t y = row - b->reach; y <= row + b->reach; y++) {
+        for (int64_t y = row - b->reach_y; y <= row + b->reach_y; y++) {
             const int64_t at = b->at + y * b->pitch + (x - b->reach) * e;
             memcpy(m->work + at, from + at, (size_t)((2 * b->reach + 1) * e));
         }
@@ -192,7 +193,7 @@ static bool may_read(const struct check *c, const struct block *b, int64_t row, 
                      int64_t at) {
     if (b->kind == BEYOND) return false;
     if (b->kind == WRITTEN && !check_has_old(c)) return false;
-    return llabs(y - row) <= b->reach && llabs(at - x) <= b->reach;
+    return llabs(y - row) <= b->reach_y && llabs(at - x) <= b->reach;
 }
 
 static int say_read(struct check *c, const struct block *b, int64_t dx, int64_t dy) {
@@ -201,9 +202,9 @@ static int say_read(struct check *c, const struct block *b, int64_t dx, int64_t 
     if (b->kind == BEYOND)
         return mx_fail(
             why, -EINVAL,
-            "the kernel \"%s\" reads planes that are farther away in z than its radius, %d (MX_RADIUS; "
+            "the kernel \"%s\" reads planes that are farther away in %c than its radius, %d (MX_RADIUS; "
             "of fixed fields %d, MX_FIXED_RADIUS)",
-            kernel, c->system->h, c->system->hc);
+            kernel, c->system->flat ? 'y' : 'z', c->system->h, c->system->hc);
     if (b->kind == WRITTEN)
         return mx_fail(why, -EINVAL,
                        "the kernel \"%s\" reads %s of another cell, %lld in x and %lld in y away, "
@@ -212,8 +213,8 @@ static int say_read(struct check *c, const struct block *b, int64_t dx, int64_t 
     return mx_fail(
         why, -EINVAL,
         "the kernel \"%s\" reads %s at (%lld, %lld, %d), which is farther away than its %s, %d (%s)", kernel,
-        mx_check_name(c, b), (long long)dx, (long long)dy, b->dz,
-        b->kind == FIXED ? "radius in fixed fields" : "radius", b->reach,
+        mx_check_name(c, b), (long long)dx, c->system->flat ? (long long)b->dz : (long long)dy,
+        c->system->flat ? (int)dy : b->dz, b->kind == FIXED ? "radius in fixed fields" : "radius", b->reach,
         b->kind == FIXED ? "MX_FIXED_RADIUS" : "MX_RADIUS");
 }
 
@@ -251,7 +252,7 @@ static int check_reads(struct check *c) {
     struct image *m = &c->image;
     int64_t near = 0, n = 0;
     for (int32_t i = 0; i < m->n_blocks; i++)
-        near += (int64_t)(2 * m->blocks[i].reach + 1) * (2 * m->blocks[i].reach + 1);
+        near += (int64_t)(2 * m->blocks[i].reach + 1) * (2 * m->blocks[i].reach_y + 1);
     const int64_t step = 1 + 2 * near * c->rows * c->cells / MOST_COPIED;
     for (int p = 0; p < POISONS; p++) {
         check_work_from(m, m->poison[p]);

@@ -58,6 +58,7 @@ static void place_block(const struct check *c, struct image *m, struct block b, 
     const int64_t shift = spread * (5 * b.field + 3 * (int)b.kind + 1) % 16;
     b.pitch =
         b.kind == FIXED ? (cells + spread * (b.field + 1)) * e : (cells * 8 + 63) / 64 * 64 + spread * 64;
+    b.reach_y = c->system->flat ? 0 : b.reach;
     b.from = m->bytes;
     b.bytes = (b.pitch * (c->rows + 2 * (h + BESIDE)) + 16 * 8 + 63) / 64 * 64;
     b.at = b.from + (h + BESIDE) * b.pitch + (SIDE + shift) * e;
@@ -70,16 +71,24 @@ static void place_blocks(const struct check *c, struct image *m, int spread) {
     const struct mx_system *s = c->system;
     for (int32_t f = 0; f < m->n_in; f++)
         for (int32_t dz = -s->h; dz <= s->h; dz++)
-            place_block(c, m, (struct block){READ, f, dz, s->h, s->field[check_read(c)][f].dtype, 0, 0, 0, 0},
+            place_block(c, m,
+                        (struct block){.kind = READ,
+                                       .field = f,
+                                       .dz = dz,
+                                       .reach = s->h,
+                                       .dtype = s->field[check_read(c)][f].dtype},
                         spread);
     for (int32_t f = 0; f < s->n_fixed; f++)
         for (int32_t dz = -s->hc; dz <= s->hc; dz++)
-            place_block(c, m, (struct block){FIXED, f, dz, s->hc, s->fixed[f].dtype, 0, 0, 0, 0}, spread);
+            place_block(c, m,
+                        (struct block){
+                            .kind = FIXED, .field = f, .dz = dz, .reach = s->hc, .dtype = s->fixed[f].dtype},
+                        spread);
     for (int32_t f = 0; f < m->n_out; f++) {
         const enum mx_dtype dtype = c->reduce != NULL ? MX_F64 : s->field[1 - check_read(c)][f].dtype;
-        place_block(c, m, (struct block){WRITTEN, f, 0, 0, dtype, 0, 0, 0, 0}, spread);
+        place_block(c, m, (struct block){.kind = WRITTEN, .field = f, .dtype = dtype}, spread);
     }
-    place_block(c, m, (struct block){BEYOND, 0, 0, 0, MX_F64, 0, 0, 0, 0}, spread);
+    place_block(c, m, (struct block){.kind = BEYOND, .dtype = MX_F64}, spread);
 }
 
 void mx_check_image_free(struct image *m) {

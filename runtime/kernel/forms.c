@@ -58,6 +58,7 @@ enum { SECONDS = 2, ROUNDS = 9, SAMPLE_NS = 200000, ROWS = 8, MOST_BYTES = 4 << 
 /* A tile like those of an engine: rows of some length, and more of them than L1 holds. */
 static void tile_size(const struct mx_system *s, int64_t n[3]) {
     n[0] = 254, n[1] = 16, n[2] = 8;
+    if (s->flat) n[1] = 1, n[2] = 128;
     while (n[2] > 1 && mx_sample_bytes(s, n) > MOST_BYTES) n[2] /= 2;
     while (n[1] > ROWS && mx_sample_bytes(s, n) > MOST_BYTES) n[1] /= 2;
 }

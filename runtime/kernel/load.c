@@ -40,7 +40,7 @@ static int check_versions(const struct mx_kernel *k, const char *path, mx_why *w
     for (size_t i = 0; i < sizeof k->more / sizeof k->more[0]; i++) more |= k->more[i] != NULL;
     const int32_t most_levels = k->form == MX_STAGGERED ? 2 : k->form == MX_JACOBI ? MX_MAX_STAGES : 1;
     if (more || k->n_levels < 1 + (k->form == MX_STAGGERED) || k->n_levels > most_levels ||
-        k->radius[1] != k->radius[0] || k->radius[2] != k->radius[0])
+        k->radius[1] != k->radius[0] || (k->radius[2] != k->radius[0] && k->radius[2] != 0))
         return mx_fail(why, -ENOTSUP,
                        "%.200s asks for what this memext (%s) does not have: it was built with a newer "
                        "memext/cell.h; use that memext",
@@ -174,6 +174,7 @@ static int copy_description(const struct mx_kernel *k, const char *path, struct 
     const bool staggered = k->form == MX_STAGGERED;
     snprintf(s->name, sizeof s->name, "%s", k->name);
     s->form = k->form, s->h = k->radius[0], s->hc = k->fixed_radius;
+    s->flat = k->radius[2] == 0 && k->radius[0] > 0;
     s->n_field[0] = k->n_state, s->n_field[1] = staggered ? k->n_partner : k->n_state;
     s->n_fixed = k->n_fixed, s->n_param = k->n_param;
     s->stages = !staggered && k->n_levels > 1 ? k->n_levels : 0;

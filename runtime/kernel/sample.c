@@ -36,8 +36,8 @@ static void put(char *to, enum mx_dtype dtype, uint64_t i, const double range[2]
 /* Without memory. */
 static struct mx_sample lay_out(const struct mx_system *s, const int64_t n[3]) {
     const int64_t cells = n[0] + 2 * s->h;
-    struct mx_sample t = {.n = {n[0], n[1], n[2]}, .h = s->h, .hc = s->hc};
-    t.rows = n[1] + 2 * s->h, t.planes = n[2] + 2 * s->h;
+    struct mx_sample t = {.n = {n[0], n[1], n[2]}, .h = s->h, .hy = s->flat ? 0 : s->h, .hc = s->hc};
+    t.rows = n[1] + 2 * t.hy, t.planes = n[2] + 2 * s->h;
     for (int array = 0; array < 2; array++) {
         int64_t end = 0;
         for (int32_t f = 0; f < s->n_field[array]; f++) {
@@ -145,7 +145,7 @@ void mx_sample_level(const struct mx_sample *t, const struct mx_system *s, int l
         for (int64_t y = 0; y < t->n[1]; y += c.row.rows) {
             c.row.rows = mx_min(rows, t->n[1] - y);
             c.row.y = y, c.row.z = z;
-            point(t, s, level & 1, y + t->h, z + t->h, &c);
+            point(t, s, level & 1, y + t->hy, z + t->h, &c);
             mx_row_of(s, level)(&c.row);
         }
 }

@@ -8,7 +8,7 @@
 /* Arrays A, B and C of n[0] x n[1] x n[2] cells and their frames, with harmless values. */
 struct mx_sample {
     int64_t n[3];
-    int32_t h, hc;
+    int32_t h, hy, hc;               /* hy: of rows (system.h, mx_halo_y) */
     int64_t row_pitch, rows, planes; /* of A and B, frame counted */
     int64_t offset[2][MX_MAX_FIELDS];
     int64_t fixed_pitch[MX_MAX_FIXED];

@@ -113,6 +113,8 @@ static void parse_system(struct mx_note_reader *r, const json_t *o, struct mx_no
         s->stages = (int32_t)mx_note_whole(r, o, "stages", 2, s->form == MX_JACOBI ? MX_MAX_STAGES : 1);
     s->h = (int32_t)mx_note_whole(r, o, "h", 1, MX_MAX_HALO);
     s->hc = (int32_t)mx_note_whole(r, o, "hc", 0, MX_MAX_HALO);
+    s->flat = json_is_true(json_object_get(o, "flat"));
+    if (s->flat && n->problem.ny != 1) r->ok = false;
     s->n_field[0] = parse_names(r, o, "a", MX_MAX_FIELDS, s->field[0]);
     s->n_field[1] = parse_names(r, o, "b", MX_MAX_FIELDS, s->field[1]);
     s->n_fixed = parse_names(r, o, "c", MX_MAX_FIXED, s->fixed);
@@ -131,6 +133,7 @@ static void parse_system(struct mx_note_reader *r, const json_t *o, struct mx_no
     if (json_object_get(o, "source") != NULL) mx_note_word(r, o, "source", n->source, sizeof n->source);
     n->problem.system = s;
     n->problem.h = s->h;
+    n->problem.flat = s->flat;
     n->problem.dtype = s->field[0][0].dtype;
 }
 
@@ -173,7 +176,7 @@ static void parse_layout(struct mx_note_reader *r, const json_t *o, const struct
                          const struct mx_run_fields *fields, struct mx_layout *l) {
     const int64_t most = INT64_MAX / 4;
     if (!r->ok) return;
-    l->rows = p->ny + 2 * p->h;
+    l->rows = p->ny + 2 * mx_halo_y(p);
     l->planes = p->nz + 2 * p->h;
     l->row_bytes = 0;
     for (int array = 0; array < 2; array++) {

@@ -82,6 +82,7 @@ static json_t *print_system(const struct mx_note *n) {
     if (s->stages > 1) mx_json_put_whole(o, "stages", s->stages);
     mx_json_put_whole(o, "h", s->h);
     mx_json_put_whole(o, "hc", s->hc);
+    if (s->flat) mx_json_put(o, "flat", json_true());
     mx_json_put(o, "a", print_names(s->field[0], s->n_field[0]));
     mx_json_put(o, "b", print_names(s->field[1], s->n_field[1]));
     mx_json_put(o, "c", print_names(s->fixed, s->n_fixed));
@@ -246,11 +247,11 @@ static json_t *print_all(const struct mx_note *n, int32_t kept) {
     json_t *o = json_object();
     mx_json_put(o, "kind", json_string(MX_NOTE_KIND));
     mx_json_put_whole(o, "note",
-                      n->edits > 0 || mx_has_stages(&n->problem) ? MX_NOTE_VERSION
-                      : new_sides(&n->sides)                     ? MX_NOTE_SIDES
-                      : n->pending || n->ranks > 0               ? MX_NOTE_RANKS
-                      : any_in_place(n)                          ? MX_NOTE_IN_PLACE
-                                                                 : MX_NOTE_OLDEST);
+                      n->edits > 0 || mx_has_stages(&n->problem) || n->problem.flat ? MX_NOTE_VERSION
+                      : new_sides(&n->sides)                                        ? MX_NOTE_SIDES
+                      : n->pending || n->ranks > 0                                  ? MX_NOTE_RANKS
+                      : any_in_place(n)                                             ? MX_NOTE_IN_PLACE
+                                                                                    : MX_NOTE_OLDEST);
     mx_json_put(o, "memext", json_string(MX_VERSION));
     mx_json_put(o, "problem", print_problem(&n->problem));
     mx_json_put(o, "plan", json_string(mx_plan_print(&n->plan, line, sizeof line)));

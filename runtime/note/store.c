@@ -338,8 +338,8 @@ static void print_system(const struct mx_note *n, FILE *to) {
 
 static void print_problem(const struct mx_note *n, FILE *to) {
     const struct mx_problem *p = &n->problem;
-    fprintf(to, "problem    %lld x %lld x %lld, %lld steps", (long long)p->nx, (long long)p->ny,
-            (long long)p->nz, (long long)p->nt);
+    char extents[MX_EXTENTS_TEXT];
+    fprintf(to, "problem    %s, %lld steps", mx_extents_text(p, extents), (long long)p->nt);
     if (p->system != NULL) {
         fputc('\n', to);
         print_system(n, to);

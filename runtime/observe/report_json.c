@@ -38,10 +38,11 @@ static json_t *json_system(const struct mx_system *s) {
 json_t *mx_json_problem(const struct mx_problem *p) {
     json_t *o = json_object(), *coef = json_array();
     mx_json_put(o, "nx", whole(p->nx));
-    mx_json_put(o, "ny", whole(p->ny));
-    mx_json_put(o, "nz", whole(p->nz));
+    mx_json_put(o, "ny", whole(p->flat ? p->nz : p->ny)); /* as users have the axes */
+    mx_json_put(o, "nz", whole(p->flat ? p->ny : p->nz));
     mx_json_put(o, "nt", whole(p->nt));
     mx_json_put(o, "h", whole(p->h));
+    mx_json_put(o, "dimensions", whole(p->flat ? 2 : 3));
     mx_json_put(o, "stencil", p->system != NULL ? json_null() : json_string(p->stencil));
     mx_json_put(o, "dtype", json_string(mx_dtype_name(p->dtype)));
     for (int i = 0; i < 4 && p->system == NULL; i++) json_array_append_new(coef, json_real(p->coef[i]));

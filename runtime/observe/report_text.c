@@ -60,10 +60,10 @@ static void print_accel(const struct mx_report_accel *a, FILE *to) {
 void mx_report_print_plan(const struct mx_report *r, FILE *to) {
     const struct mx_problem *p = &r->problem;
     const struct mx_plan *q = &r->plan;
-    fprintf(to, "problem    %lld x %lld x %lld, %lld steps, %s %s, Buffers of %d x %s\n", (long long)p->nx,
-            (long long)p->ny, (long long)p->nz, (long long)p->nt,
-            p->system != NULL ? p->system->name : p->stencil, mx_dtype_name(p->dtype), r->buffers,
-            mx_size((uint64_t)r->layout.buffer_bytes).text);
+    char extents[MX_EXTENTS_TEXT];
+    fprintf(to, "problem    %s, %lld steps, %s %s, Buffers of %d x %s\n", mx_extents_text(p, extents),
+            (long long)p->nt, p->system != NULL ? p->system->name : p->stencil, mx_dtype_name(p->dtype),
+            r->buffers, mx_size((uint64_t)r->layout.buffer_bytes).text);
     if (r->simulated.known)
         fprintf(to, "simulated  %.6g s, %ssteps of %.6g s\n", mx_simulated_s(&r->simulated, p->nt),
                 r->simulated.each != NULL ? "with a length for each step; first " : "", r->simulated.step_s);

@@ -20,8 +20,8 @@ static bool is_countable(const struct mx_problem *p, const struct mx_plan *plan)
                  levels = (double)mx_levels_of(p, p->nt), sweeps = (double)mx_sweep_count(p, plan->bt);
     const int64_t skew = mx_sweep_levels(p, plan->bt) * p->h;
     const double rows =
-        shared_extent(p->ny, plan->by, skew, p->h) * shared_extent(p->nz, plan->bz, skew, p->h);
-    const double whole = (double)(p->ny + 2 * p->h) * (double)(p->nz + 2 * p->h);
+        shared_extent(p->ny, plan->by, skew, mx_halo_y(p)) * shared_extent(p->nz, plan->bz, skew, p->h);
+    const double whole = (double)(p->ny + 2 * mx_halo_y(p)) * (double)(p->nz + 2 * p->h);
     const double cell = (double)(mx_cell_bytes(p, 0) + mx_cell_bytes(p, 1) + mx_fixed_cell_bytes(p));
     if (rows * cells * levels >= most) return false;
     /* No more than a sweep a level would move, which the layout has looked at. */

@@ -15,12 +15,12 @@ static int64_t direct_bt(const struct mx_problem *problem, const struct mx_plan 
 
 static void direct_begin(struct mx_walk *w) {
     const struct mx_problem *p = &w->problem;
-    int32_t h = p->h;
-    w->block = (struct mx_region){0, p->ny + 2 * h, 0, p->nz + 2 * h};
+    const int32_t h = p->h, hy = mx_halo_y(p);
+    w->block = (struct mx_region){0, p->ny + 2 * hy, 0, p->nz + 2 * h};
     w->at = (struct mx_placement){0, 0};
     w->parity = mx_walk_place_parity(w);
     for (int32_t l = 0; l < w->levels; l++)
-        w->whole[l] = (struct mx_window){h, (int32_t)p->ny + h, h, (int32_t)p->nz + h};
+        w->whole[l] = (struct mx_window){hy, (int32_t)p->ny + hy, h, (int32_t)p->nz + h};
     if (w->levels <= mx_levels_a_step(p)) w->slab = w->block.z1 + (w->levels - 1) * h; /* one ADVANCE */
 }
 

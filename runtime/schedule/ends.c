@@ -22,7 +22,7 @@ static int add_beyond(const struct mx_problem *p, int dim, int end, int64_t lo, 
 
 int mx_load_pieces(const struct mx_problem *p, int dim, bool ghost, struct mx_range r,
                    struct mx_piece out[MX_PIECES]) {
-    const int64_t first = p->h, end = mx_extent_of(p, dim) + p->h;
+    const int64_t first = mx_halo_of(p, dim), end = mx_extent_of(p, dim) + first;
     const bool low = mx_end_ghost(p, ghost, dim, 0), high = mx_end_ghost(p, ghost, dim, 1);
     int pieces = low ? add_beyond(p, dim, 0, r.lo, mx_min(r.hi, first), out, 0) : 0;
     pieces = add(out, pieces, low ? mx_max(r.lo, first) : r.lo, high ? mx_min(r.hi, end) : r.hi, 0);
@@ -31,23 +31,25 @@ int mx_load_pieces(const struct mx_problem *p, int dim, bool ghost, struct mx_ra
 
 int mx_store_pieces(const struct mx_problem *p, int dim, bool ghost, struct mx_range r,
                     struct mx_piece out[MX_PIECES]) {
-    const int64_t n = mx_extent_of(p, dim), first = p->h, end = n + p->h;
+    const int64_t n = mx_extent_of(p, dim), h = mx_halo_of(p, dim), first = h, end = n + h;
     if (mx_end_ghost(p, ghost, dim, 0)) r.lo = mx_max(r.lo, first);
     if (mx_end_ghost(p, ghost, dim, 1)) r.hi = mx_min(r.hi, end);
     int pieces = add(out, 0, r.lo, r.hi, 0);
     if (!ghost) return pieces;
-    pieces = add(out, pieces, r.lo, mx_min(r.hi, first + p->h), n);
+    pieces = add(out, pieces, r.lo, mx_min(r.hi, first + h), n);
     return add(out, pieces, mx_max(r.lo, n), r.hi, -n);
 }
 
 int64_t mx_copied_layers(const struct mx_problem *p, int dim) {
     const uint8_t *side = p->sides.side[dim];
-    return p->h * (mx_side_is_copy(side[0]) + mx_side_is_copy(side[1]));
+    return mx_halo_of(p, dim) * (mx_side_is_copy(side[0]) + mx_side_is_copy(side[1]));
 }
 
 /* ------------------------------------------------------------------ refusals */
 
-static const char *unit(int dim) { return dim == MX_DIM_Y ? "rows" : "planes"; }
+static const char *unit(const struct mx_problem *p, int dim) {
+    return dim == MX_DIM_Y || p->flat ? "rows" : "planes";
+}
 
 /* The kind at an end that copies the most cells. */
 static const char *kind(const struct mx_problem *p, int dim, int end) {
@@ -89,12 +91,12 @@ int mx_check_ghosts(const struct mx_problem *p, int dim, int64_t levels, mx_why 
             why, -EINVAL,
             "%c=periodic: a step needs %lld %s beyond the grid, more than its %lld; take --algorithm "
             "direct with --engine iblock on --backend mmap or dram",
-            'x' + dim, (long long)(a_step * p->h), unit(dim), (long long)n);
+            mx_axis_name(p, dim), (long long)(a_step * p->h), unit(p, dim), (long long)n);
     return mx_fail(why, -EINVAL,
                    "%c=periodic: a sweep of %lld levels needs %lld %s beyond the grid, more than its %lld; "
                    "take bt = %lld or less",
-                   'x' + dim, (long long)levels, (long long)(levels * p->h), unit(dim), (long long)n,
-                   (long long)mx_max(a_step, n / p->h / a_step * a_step));
+                   mx_axis_name(p, dim), (long long)levels, (long long)(levels * p->h), unit(p, dim),
+                   (long long)n, (long long)mx_max(a_step, n / p->h / a_step * a_step));
 }
 
 int mx_check_skewed_ends(const struct mx_problem *p, int dim, const struct mx_cut *cut, int64_t levels,
@@ -106,14 +108,14 @@ int mx_check_skewed_ends(const struct mx_problem *p, int dim, const struct mx_cu
         return mx_fail(why, -EINVAL,
                        "%c=%s: the first Block or strip must hold the cells that the frame copies, (bt + 1) "
                        "h%s = %lld %s, and it has %lld: take longer ones, or all %lld",
-                       'x' + dim, kind(p, dim, 0), low > p->h ? " + 1" : "", (long long)least, unit(dim),
-                       (long long)cut->b, (long long)mx_extent_of(p, dim));
+                       mx_axis_name(p, dim), kind(p, dim, 0), low > p->h ? " + 1" : "", (long long)least,
+                       unit(p, dim), (long long)cut->b, (long long)mx_extent_of(p, dim));
     if (high > 0 && (cut->count - 1) * cut->b + high - p->h > cut->n)
         return mx_fail(why, -EINVAL,
                        "the side %c=%s needs the %lld cells that the upper frame copies in the last Block, "
                        "and with %lld %s it holds fewer; take another length, or all %lld",
-                       'x' + dim, kind(p, dim, 1), (long long)high, (long long)cut->b, unit(dim),
-                       (long long)mx_extent_of(p, dim));
+                       mx_axis_name(p, dim), kind(p, dim, 1), (long long)high, (long long)cut->b,
+                       unit(p, dim), (long long)mx_extent_of(p, dim));
     return 0;
 }
 
@@ -126,8 +128,9 @@ int mx_check_lapped_ends(const struct mx_problem *p, int dim, const struct mx_cu
             return mx_fail(why, -EINVAL,
                            "%c=%s: one Block must hold the %lld cells that the frame copies, and with Blocks "
                            "of %lld %s the %s one has only %lld: take another length, or all %lld",
-                           'x' + dim, kind(p, dim, end), (long long)need, (long long)cut->b, unit(dim),
-                           end == 0 ? "first" : "last", (long long)own[end], (long long)mx_extent_of(p, dim));
+                           mx_axis_name(p, dim), kind(p, dim, end), (long long)need, (long long)cut->b,
+                           unit(p, dim), end == 0 ? "first" : "last", (long long)own[end],
+                           (long long)mx_extent_of(p, dim));
     }
     return 0;
 }
@@ -140,6 +143,6 @@ int mx_check_not_periodic(const struct mx_problem *p, const char *what, mx_why *
                 "the side %c=periodic is not for %s, which computes one end of the grid long before "
                 "the other; take --algorithm stream or redundant, or direct with --engine iblock "
                 "on --backend mmap or dram",
-                'x' + d, what);
+                mx_axis_name(p, d), what);
     return 0;
 }

@@ -17,7 +17,7 @@
 #include <memext/backend.h>
 
 static void cuts(const struct mx_problem *p, const struct mx_plan *plan, struct mx_cut *y, struct mx_cut *z) {
-    *y = mx_lap_cut(p->ny, plan->by, p->h);
+    *y = mx_lap_cut(p->ny, plan->by, mx_halo_y(p));
     *z = mx_lap_cut(p->nz, plan->bz, p->h);
     for (int end = 0; end < 2; end++) {
         y->ghost[end] = mx_end_ghost(p, true, MX_DIM_Y, end);
@@ -42,7 +42,7 @@ static void redundant_begin(struct mx_walk *w) {
 
 /* The block's own rows or planes, with the frame that copies them. */
 static struct mx_range owned(const struct mx_problem *p, int dim, bool ghost, struct mx_range own) {
-    const int64_t n = mx_extent_of(p, dim), h = p->h;
+    const int64_t n = mx_extent_of(p, dim), h = mx_halo_of(p, dim);
     if (own.lo == h && mx_end_copies(p, ghost, dim, 0)) own.lo = 0;
     if (own.hi == n + h && mx_end_copies(p, ghost, dim, 1)) own.hi = n + 2 * h;
     return own;
@@ -82,13 +82,13 @@ static void load_older(struct mx_walk *w, int64_t z0, int64_t z1) {
 
 /* Array 1 needs as much of the frame as level 2 reads, or is stored with it. */
 static void redundant_load(struct mx_walk *w, int64_t z0, int64_t z1) {
-    int64_t h = w->problem.h;
+    const int64_t h = w->problem.h, hy = mx_halo_y(&w->problem);
     mx_walk_move(w, MX_STEP_LOAD, 0, w->buffer, (struct mx_region){w->block.y0, w->block.y1, z0, z1});
     if (w->base.shape.pairs) load_older(w, z0, z1);
     mx_walk_load_fixed(w, z0, z1);
     if (w->base.shape.pairs || (w->levels < 2 && !keeps_some(&w->problem))) return;
     const struct mx_window *second = &w->whole[w->levels < 2 ? 0 : 1];
-    struct mx_region read = {second->y0 - h, second->y1 + h, mx_max(z0, second->z0 - h),
+    struct mx_region read = {second->y0 - hy, second->y1 + hy, mx_max(z0, second->z0 - h),
                              mx_min(z1, second->z1 + h)};
     mx_walk_copy_z_frame(w, 0, read);
     mx_walk_copy_y_frame(w, 0, read);
@@ -163,7 +163,7 @@ static void redundant_shape(const struct mx_problem *problem, const struct mx_pl
  * be millions. Where ghosts let a halo grow on, the check keeps it shorter than the grid. */
 static int64_t computed_rows(const struct mx_cut *y, const struct mx_cut *z, int64_t levels) {
     const bool ends = !(y->ghost[0] || y->ghost[1] || z->ghost[0] || z->ghost[1]);
-    const int64_t across = mx_ceil_div64(mx_max(y->n, z->n), y->h),
+    const int64_t across = mx_ceil_div64(mx_max(y->n, z->n), z->h),
                   alike = ends ? mx_max(0, levels - across) : 0;
     int64_t rows = alike * mx_lap_window_sum(y, 1, levels) * mx_lap_window_sum(z, 1, levels);
     for (int64_t l = alike + 1; l <= levels; l++)

@@ -53,29 +53,30 @@ static void copy_frame(struct resident *r, struct mx_region region) {
 
 static void load(struct resident *r, int64_t z0, int64_t z1) {
     const struct mx_problem *p = &r->problem;
-    const int64_t h = p->h, top = p->nz + h, end = p->ny + h, rows = r->base.shape.rows;
+    const int64_t h = p->h, hy = mx_halo_y(p), top = p->nz + h, end = p->ny + hy, rows = r->base.shape.rows;
     move(r, MX_STEP_LOAD, 0, r->buffer, z0, z1);
     if (r->base.shape.pairs) move(r, MX_STEP_LOAD, 1, r->buffer, z0, z1);
     for (int32_t i = 0; i < mx_fixed_count(p); i++) {
-        const int64_t hc = p->system->hc;
+        const int64_t hc = p->system->hc, hc_y = mx_reach_y_of_fixed(p);
         if (mx_is_profile(p, i)) continue;
-        push(r, (struct mx_step){.kind = MX_STEP_LOAD,
-                                 .array = MX_FIXED_ARRAY + i,
-                                 .buffer = MX_FIXED_ARRAY + i,
-                                 .region = {h - hc, end + hc, mx_max(h - hc, z0), mx_min(top + hc, z1)}});
+        push(r,
+             (struct mx_step){.kind = MX_STEP_LOAD,
+                              .array = MX_FIXED_ARRAY + i,
+                              .buffer = MX_FIXED_ARRAY + i,
+                              .region = {hy - hc_y, end + hc_y, mx_max(h - hc, z0), mx_min(top + hc, z1)}});
     }
     if (r->base.shape.pairs) return;
     const int64_t from = mx_max(z0, h), to = mx_min(z1, top);
     copy_frame(r, (struct mx_region){0, rows, z0, mx_min(z1, h)});
     copy_frame(r, (struct mx_region){0, rows, mx_max(z0, top), z1});
-    copy_frame(r, (struct mx_region){0, h, from, to});
+    copy_frame(r, (struct mx_region){0, hy, from, to});
     copy_frame(r, (struct mx_region){end, rows, from, to});
 }
 
 static void advance(struct resident *r) {
     const struct mx_problem *p = &r->problem;
     const struct mx_shape *s = &r->base.shape;
-    const int32_t h = p->h, levels = (int32_t)mx_min(r->bt, r->end - r->time);
+    const int32_t h = p->h, hy = mx_halo_y(p), levels = (int32_t)mx_min(r->bt, r->end - r->time);
     const int64_t hc = mx_loaded_count(p) > 0 ? p->system->hc : 0;
     const int parity = (int)((r->time - r->first) & 1);
     struct mx_step a = {.kind = MX_STEP_ADVANCE,
@@ -87,7 +88,7 @@ static void advance(struct resident *r) {
                         .pass = ++r->advances,
                         .end = levels};
     for (int32_t l = 0; l < levels; l++)
-        r->window[l] = (struct mx_window){h, (int32_t)p->ny + h, h, (int32_t)p->nz + h};
+        r->window[l] = (struct mx_window){hy, (int32_t)p->ny + hy, h, (int32_t)p->nz + h};
     for (int i = 0; i < 2; i++) {
         a.touches[i] = (struct mx_planes){0, p->nz + 2 * h};
         if (levels > 1 || i != parity) a.writes[i] = a.touches[i]; /* frames of sides are written too */
@@ -147,7 +148,7 @@ static int resident_check(const struct mx_problem *problem, const struct mx_plan
 
 static void resident_shape(const struct mx_problem *p, const struct mx_plan *plan, struct mx_shape *out) {
     const int64_t planes = p->nz + 2 * p->h;
-    *out = (struct mx_shape){.rows = p->ny + 2 * p->h,
+    *out = (struct mx_shape){.rows = p->ny + 2 * mx_halo_y(p),
                              .slots = {planes, planes},
                              .fixed_slots = mx_loaded_count(p) > 0 ? planes : 0,
                              .whole_planes = true,
@@ -160,11 +161,12 @@ static void resident_traffic(const struct mx_problem *p, const struct mx_plan *p
                              const struct mx_layout *layout, struct mx_traffic *out) {
     const int64_t arrays = mx_reads_old(p) ? 2 : 1, h = p->h;
     const int64_t hc = mx_fixed_count(p) > 0 ? p->system->hc : 0;
+    const int64_t beside_y = mx_halo_y(p) - mx_reach_y_of_fixed(p), rows = p->ny + 2 * mx_halo_y(p);
     struct mx_traffic t = {.init_write_bytes = arrays * layout->buffer_bytes, .updates = mx_updates_once(p)};
     (void)plan;
     for (int32_t i = 0; i < mx_fixed_count(p) && p->nt > 0; i++)
         t.fixed_read_bytes +=
-            mx_fixed_span_sum(&layout->fixed[i], h - hc, p->nz + h + hc, h - hc, p->ny + h + hc);
+            mx_fixed_span_sum(&layout->fixed[i], h - hc, p->nz + h + hc, beside_y, rows - beside_y);
     if (p->nt > 0) {
         t.read_bytes = arrays * layout->buffer_bytes + t.fixed_read_bytes;
         t.write_bytes = mx_sweep_count(p, INT64_MAX) * arrays * layout->buffer_bytes;

@@ -24,7 +24,8 @@ struct place {
 };
 
 static struct place place_of(const struct mx_problem *p, const struct mx_plan *plan, int64_t pass) {
-    struct place o = {.y = mx_skew_cut(p->ny, plan->by, p->h), .z = mx_skew_cut(p->nz, plan->bz, p->h)};
+    struct place o = {.y = mx_skew_cut(p->ny, plan->by, mx_halo_y(p)),
+                      .z = mx_skew_cut(p->nz, plan->bz, p->h)};
     o.j = pass % o.y.count;
     o.k = pass / o.y.count;
     return o;
@@ -158,7 +159,7 @@ static void traffic_of(const struct variant *v, const struct mx_problem *problem
         int64_t planes = mx_skew_span_sum(&o.z, levels), spans = mx_skew_span_sum(&o.y, levels);
         int64_t both = moves_less(v, problem) ? planes + mx_skew_shared_sum(&o.z, levels) : 2 * planes;
         int64_t read = v->hand_over ? mx_skew_read_sum(&o.y) : spans;
-        int64_t written = v->hand_over ? problem->ny + 2 * problem->h : spans;
+        int64_t written = v->hand_over ? problem->ny + 2 * mx_halo_y(problem) : spans;
         int64_t fixed = mx_fixed_traffic(problem, layout, &o.y, window_of, &o.z, window_of, levels);
         t.read_bytes += sweeps * (read * both * layout->row_pitch_bytes + fixed);
         t.fixed_read_bytes += sweeps * fixed;

@@ -62,12 +62,12 @@ static bool ghosts_in_z(const struct mx_problem *p, int end) { return mx_end_gho
 /* Ghost rows that level 1 of a sweep computes at either end: the cut counts them as interior, and so many
  * rows more than the Buffer has. */
 static int64_t more_rows(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
-    return ghosts_in_y(p, plan) ? (levels - 1) * p->h : 0;
+    return ghosts_in_y(p, plan) ? (levels - 1) * mx_halo_y(p) : 0;
 }
 
 static struct mx_cut strips(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels) {
     const int64_t rows = p->ny + 2 * more_rows(p, plan, levels);
-    struct mx_cut cut = mx_strip_cut(rows, plan->by >= p->ny ? rows : plan->by, p->h);
+    struct mx_cut cut = mx_strip_cut(rows, plan->by >= p->ny ? rows : plan->by, mx_halo_y(p));
     cut.ghost[0] = cut.ghost[1] = ghosts_in_y(p, plan);
     return cut;
 }
@@ -188,7 +188,7 @@ static void stream_store(struct mx_walk *w, int64_t z0, int64_t z1) {
 /* Every strip loads its part of every row, in ghost planes too. */
 static int64_t stream_given(const struct mx_problem *p, const struct mx_plan *plan, int64_t levels, int end) {
     const struct mx_cut y = strips(p, plan, levels);
-    return mx_has_neighbour(p, end) ? (mx_reads_old(p) ? 2 : 1) * (y.n + 2 * p->h) * levels * p->h : 0;
+    return mx_has_neighbour(p, end) ? (mx_reads_old(p) ? 2 : 1) * (y.n + 2 * y.h) * levels * p->h : 0;
 }
 
 static const struct mx_walk_ops stream_ops = {
@@ -289,7 +289,7 @@ static void stream_shape(const struct mx_problem *problem, const struct mx_plan 
     if (mx_loaded_count(problem) > 0) s.fixed_slots = ring_slots(problem, plan, -1);
     if (y.count > 1) {
         s.seam_slabs = (y.count > 2 ? 2 : 1) * fronts(problem, plan, levels);
-        s.seam_rows = 2 * problem->h;
+        s.seam_rows = 2 * y.h;
         s.seam_planes = mx_plan_slab(problem, plan);
         s.seams_in_file = seams_in_file(plan);
         s.seam_slots = s.seams_in_file ? 2 * (mx_plan_ahead(plan) + 1) : s.seam_slabs;
@@ -314,19 +314,19 @@ static int64_t cells(const struct mx_problem *p, const struct mx_plan *plan, int
     const int ends = ghosts_in_z(p, 0) + ghosts_in_z(p, 1);
     if (!ghosts_in_y(p, plan) && ends == 0) return levels * p->nx * p->ny * p->nz;
     for (int64_t left = 0; left < levels; left++)
-        rows += (p->ny + (ghosts_in_y(p, plan) ? 2 * left * p->h : 0)) * (p->nz + ends * left * p->h);
+        rows += (p->ny + (ghosts_in_y(p, plan) ? 2 * left * mx_halo_y(p) : 0)) * (p->nz + ends * left * p->h);
     return rows * p->nx;
 }
 
 static void stream_traffic(const struct mx_problem *problem, const struct mx_plan *plan,
                            const struct mx_layout *layout, struct mx_traffic *out) {
-    const int64_t h = problem->h, frame = 2 * h, stored_rows = problem->ny + frame;
+    const int64_t h = problem->h, frame = 2 * h, stored_rows = problem->ny + 2 * mx_halo_y(problem);
     const int64_t arrays = mx_reads_old(problem) ? 2 : 1;
     struct mx_traffic t = {.init_write_bytes = arrays * layout->buffer_bytes};
     for (struct mx_sweeps all = mx_sweeps_of(problem, plan->bt); mx_sweeps_next(&all);) {
         const int64_t levels = all.levels, sweeps = all.count;
         const struct mx_cut y = strips(problem, plan, levels);
-        const int64_t planes = mx_length(planes_of_pass(problem, levels)), rows = y.n + frame;
+        const int64_t planes = mx_length(planes_of_pass(problem, levels)), rows = y.n + 2 * y.h;
         const int64_t stored = problem->nz + frame - mx_neighbours(problem) * h,
                       own = planes - mx_neighbours(problem) * levels * h;
         int64_t read = own * layout->plane_pitch_bytes, write = stored * layout->plane_pitch_bytes, seams = 0;

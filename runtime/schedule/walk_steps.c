@@ -78,7 +78,7 @@ void mx_walk_load_fixed(struct mx_walk *w, int64_t z0, int64_t z1) {
     const struct mx_window *first = &w->whole[0], *last = &w->whole[w->levels - 1];
     struct mx_range y = mx_between(mx_window_rows(first), mx_window_rows(last)),
                     z = mx_between(mx_window_planes(first), mx_window_planes(last));
-    y = mx_wider(mx_hull(y, w->ghost_rows), hc), z = mx_wider(z, hc);
+    y = mx_wider(mx_hull(y, w->ghost_rows), mx_reach_y_of_fixed(&w->problem)), z = mx_wider(z, hc);
     const struct mx_region r = {y.lo, y.hi, mx_max(z.lo, z0), mx_min(z.hi, z1)};
     for (int32_t i = 0; i < mx_fixed_count(&w->problem); i++)
         if (!mx_is_profile(&w->problem, i))
@@ -113,12 +113,12 @@ void mx_walk_copy_z_frame(struct mx_walk *w, int32_t from, struct mx_region r) {
 }
 
 void mx_walk_copy_y_frame(struct mx_walk *w, int32_t from, struct mx_region r) {
-    int64_t h = w->problem.h, end = w->problem.ny + h;
+    const int64_t h = w->problem.h, hy = mx_halo_y(&w->problem), end = w->problem.ny + hy;
     const bool *ghost = w->base.shape.ghost;
     int64_t z0 = mx_end_ghost(&w->problem, ghost[MX_DIM_Z], MX_DIM_Z, 0) ? r.z0 : mx_max(r.z0, h),
             z1 = mx_end_ghost(&w->problem, ghost[MX_DIM_Z], MX_DIM_Z, 1) ? r.z1
                                                                          : mx_min(r.z1, w->problem.nz + h);
     if (ghost[MX_DIM_Y]) return;
-    push_frame(w, from, r.y0, mx_min(r.y1, h), z0, z1);
+    push_frame(w, from, r.y0, mx_min(r.y1, hy), z0, z1);
     push_frame(w, from, mx_max(r.y0, end), r.y1, z0, z1);
 }

@@ -72,11 +72,11 @@ int64_t mx_fixed_traffic(const struct mx_problem *p, const struct mx_layout *lay
             planes += mx_length(r);
             for (int64_t j = 0; j < y->count && !alike; j++)
                 total += fixed_bytes(p, f, y->ghost[0], z->ghost[0] && mx_sides_periodic(&p->sides, MX_DIM_Z),
-                                     fixed_range(y, j, window_y, levels, hc), r);
+                                     fixed_range(y, j, window_y, levels, mx_reach_y_of_fixed(p)), r);
         }
         for (int64_t j = 0; j < y->count && alike; j++)
-            total +=
-                planes * fixed_bytes(p, f, y->ghost[0], false, fixed_range(y, j, window_y, levels, hc), one);
+            total += planes * fixed_bytes(p, f, y->ghost[0], false,
+                                          fixed_range(y, j, window_y, levels, mx_reach_y_of_fixed(p)), one);
     }
     return total;
 }

@@ -74,14 +74,16 @@ int mx_sources_add(struct mx_sources *s, const struct mx_problem *p, const char 
     char name[MX_FIELD_NAME], what[200];
     int64_t xyz[3], wavelet = 0;
     bool good = name_up_to(&at, "@", name);
-    for (int d = 0; d < 3 && good; d++) {
+    xyz[2] = 0;
+    for (int d = 0; d < (p->flat ? 2 : 3) && good; d++) {
         good = *at == (d == 0 ? '@' : ',');
         at += good;
         good = good && number(&at, &xyz[d]);
     }
     if (!good || *at != '=' || at[1] == 0)
         return mx_fail(why, -EINVAL,
-                       "source '%s' is not FIELD@X,Y,Z=wavelet.npy, for example u@64,64,0=ricker.npy", text);
+                       "source '%s' is not FIELD@X,Y%s=wavelet.npy, for example u@64,64%s=ricker.npy", text,
+                       p->flat ? "" : ",Z", p->flat ? "" : ",0");
     snprintf(what, sizeof what, "source %.*s", (int)(at - text), text);
     int err = mx_points_grow((void **)&s->of, s->points.n, &s->of_capacity, sizeof *s->of, why);
     if (err == 0) err = mx_sources_wavelet(s, at + 1, &wavelet, why);
@@ -105,13 +107,15 @@ static int add_probe(void *list, const struct mx_problem *p, const char *line, m
     char name[MX_FIELD_NAME], what[200];
     int64_t xyz[3];
     bool good = name_up_to(&at, " \t,", name);
-    for (int d = 0; d < 3 && good; d++) {
+    xyz[2] = 0;
+    for (int d = 0; d < (p->flat ? 2 : 3) && good; d++) {
         const size_t gap = strspn(at, " \t,");
         at += gap;
         good = gap > 0 && number(&at, &xyz[d]);
     }
     if (!good || *at != 0)
-        return mx_fail(why, -EINVAL, "probe '%s' is not FIELD X Y Z, for example u 64 64 0", line);
+        return mx_fail(why, -EINVAL, "probe '%s' is not FIELD X Y%s, for example u 64 64%s", line,
+                       p->flat ? "" : " Z", p->flat ? "" : " 0");
     snprintf(what, sizeof what, "probe %s", line);
     return mx_points_add(list, p, what, name, xyz, why);
 }

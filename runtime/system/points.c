@@ -48,8 +48,9 @@ static const char *fields_of(const struct mx_problem *p, char *text, size_t capa
 
 int mx_points_add(struct mx_points *points, const struct mx_problem *p, const char *what, const char *field,
                   const int64_t xyz[3], mx_why *why) {
-    struct mx_point point = {.x = xyz[0], .y = xyz[1], .z = xyz[2], .number = points->n};
-    const int64_t n[3] = {p->nx, p->ny, mx_all_planes(p)};
+    const int y = p->flat ? 2 : 1, z = 3 - y; /* which of xyz is y here */
+    struct mx_point point = {.x = xyz[0], .y = xyz[y], .z = xyz[z], .number = points->n};
+    const int64_t all[3] = {p->nx, p->ny, mx_all_planes(p)}, n[3] = {all[0], all[y], all[z]};
     char names[160];
     if (!find_field(p, field, &point))
         return mx_fail(why, -EINVAL, "%s: field %s is not known; the fields are %s", what, field,

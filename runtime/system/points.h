@@ -33,8 +33,8 @@ struct mx_points {
     int64_t rows;   /* ny */
 };
 
-/* Adds a point. -EINVAL, with a sentence that begins with `what` ("probe u 3 4 5"): a field that is not
- * there, a cell outside the grid. -ENOMEM. */
+/* Adds a point. xyz: as users have the axes; of grids of two dimensions z is 0. -EINVAL, with a sentence that
+ * begins with `what` ("probe u 3 4 5"): a field that is not there, a cell outside the grid. -ENOMEM. */
 int mx_points_add(struct mx_points *points, const struct mx_problem *problem, const char *what,
                   const char *field, const int64_t xyz[3], mx_why *why);
 /* Sorts and indexes; after the last point. -ENOMEM. */

@@ -8,8 +8,8 @@ enum { LINE_BYTES = 64, PAGE_BYTES = 4096 };
 struct mx_profile_range mx_profile_rows(const struct mx_problem *p, uint8_t alike) {
     if ((alike & MX_ALIKE_Y) != 0) return (struct mx_profile_range){0, 1};
     if (mx_sides_periodic(&p->sides, MX_DIM_Y))
-        return (struct mx_profile_range){p->h - p->ny, p->h + 2 * p->ny};
-    return (struct mx_profile_range){0, p->ny + 2 * p->h};
+        return (struct mx_profile_range){mx_halo_y(p) - p->ny, mx_halo_y(p) + 2 * p->ny};
+    return (struct mx_profile_range){0, p->ny + 2 * mx_halo_y(p)};
 }
 
 struct mx_profile_range mx_profile_planes(const struct mx_problem *p, uint8_t alike) {
@@ -30,7 +30,9 @@ void mx_profile_lay(const struct mx_problem *p, enum mx_dtype dtype, uint8_t ali
 }
 
 int64_t mx_profile_source(const struct mx_problem *p, int dim, int64_t i) {
-    return mx_sides_periodic(&p->sides, dim) ? p->h + mx_wrap(i - p->h, mx_extent_of(p, dim)) : i;
+    return mx_sides_periodic(&p->sides, dim)
+               ? mx_halo_of(p, dim) + mx_wrap(i - mx_halo_of(p, dim), mx_extent_of(p, dim))
+               : i;
 }
 
 uint64_t mx_profile_bytes(const struct mx_problem *p) {
@@ -45,6 +47,12 @@ const char *mx_alike_text(uint8_t alike, char text[4]) {
     for (int dim = 0; dim < 3; dim++)
         if ((alike >> dim & 1) != 0) text[n++] = (char)('x' + dim);
     text[n] = 0;
+    return text;
+}
+
+const char *mx_alike_told(const struct mx_problem *p, uint8_t alike, char text[4]) {
+    mx_alike_text(alike, text);
+    for (char *c = text; *c != 0; c++) *c = mx_axis_name(p, *c - 'x');
     return text;
 }
 

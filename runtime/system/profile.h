@@ -46,6 +46,8 @@ uint64_t mx_profile_bytes(const struct mx_problem *problem);
 
 /* "xy": the axes, in a text of 4 bytes. */
 const char *mx_alike_text(uint8_t alike, char text[4]);
+/* The same as users call the axes: of grids of two dimensions z is y to them. */
+const char *mx_alike_told(const struct mx_problem *problem, uint8_t alike, char text[4]);
 /* 0 for anything that mx_alike_text does not give; text may be NULL. */
 uint8_t mx_alike_parse(const char *text);
 

@@ -169,10 +169,10 @@ static struct field_sides field_sides(const struct mx_sides *s, const struct mx_
 /* A row that is row y of plane z, interior or of a fixed frame. */
 static void own_row(const struct field_sides *o, const struct mx_problem *p, int64_t y, int64_t z,
                     char *row) {
-    const int64_t h = p->h;
-    if (y >= h && y < p->ny + h && z >= h && z < p->nz + h) {
+    const int64_t h = p->h, hy = mx_halo_y(p);
+    if (y >= hy && y < p->ny + hy && z >= h && z < p->nz + h) {
         mx_side_zero_x(o->x.side, p->nx, p->h, o->inner, o->element, row);
-        if (mx_side_zero(o->y.side, p->ny, p->h, y) || mx_side_zero(o->z.side, p->nz, p->h, z))
+        if (mx_side_zero(o->y.side, p->ny, mx_halo_y(p), y) || mx_side_zero(o->z.side, p->nz, p->h, z))
             memset(row + h * o->element, 0, (size_t)(p->nx * o->element));
     }
     mx_sides_copy_x(o->copy, o->copies, o->element, row);
@@ -181,29 +181,31 @@ static void own_row(const struct field_sides *o, const struct mx_problem *p, int
 void mx_sides_row(const struct mx_sides *sides, const struct mx_problem *p, int array, int32_t field,
                   int64_t y, int64_t z, char *row) {
     const struct field_sides o = field_sides(sides, p, array, field);
-    own_row(&o, p, mx_side_source(o.y.side, p->ny, p->h, y), mx_side_source(o.z.side, p->nz, p->h, z), row);
-    const bool minus = mx_side_minus(o.y.side, p->ny, p->h, y) != mx_side_minus(o.z.side, p->nz, p->h, z);
+    own_row(&o, p, mx_side_source(o.y.side, p->ny, mx_halo_y(p), y), mx_side_source(o.z.side, p->nz, p->h, z),
+            row);
+    const bool minus =
+        mx_side_minus(o.y.side, p->ny, mx_halo_y(p), y) != mx_side_minus(o.z.side, p->nz, p->h, z);
     mx_side_copy(row, row, o.row_bytes, o.element, minus);
 }
 
 void mx_sides_plane(const struct mx_sides *sides, const struct mx_problem *p, const struct mx_layout *l,
                     int array, int64_t z, char *plane) {
-    const int64_t rows = p->ny + 2 * p->h, pitch = l->row_pitch_bytes;
+    const int64_t rows = p->ny + 2 * mx_halo_y(p), pitch = l->row_pitch_bytes;
     for (int32_t f = 0; f < mx_field_count(p, array); f++) {
         const struct field_sides o = field_sides(sides, p, array, f);
         const int64_t from_z = mx_side_source(o.z.side, p->nz, p->h, z);
         const bool minus_z = mx_side_minus(o.z.side, p->nz, p->h, z);
         char *first = plane + l->field_offset_bytes[array][f];
         for (int64_t y = 0; y < rows; y++)
-            if (mx_side_source(o.y.side, p->ny, p->h, y) == y) {
+            if (mx_side_source(o.y.side, p->ny, mx_halo_y(p), y) == y) {
                 own_row(&o, p, y, from_z, first + y * pitch);
                 mx_side_copy(first + y * pitch, first + y * pitch, o.row_bytes, o.element, minus_z);
             }
         for (int64_t y = 0; y < rows; y++) {
-            const int64_t from = mx_side_source(o.y.side, p->ny, p->h, y);
+            const int64_t from = mx_side_source(o.y.side, p->ny, mx_halo_y(p), y);
             if (from != y)
                 mx_side_copy(first + y * pitch, first + from * pitch, o.row_bytes, o.element,
-                             mx_side_minus(o.y.side, p->ny, p->h, y));
+                             mx_side_minus(o.y.side, p->ny, mx_halo_y(p), y));
         }
     }
 }

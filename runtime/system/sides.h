@@ -63,6 +63,8 @@ enum { MX_SIDES_BRIEF = 160 };
 const char *mx_sides_brief(const struct mx_sides *sides, const struct mx_problem *problem,
                            char text[MX_SIDES_BRIEF]);
 const char *mx_side_name(uint8_t side);
+/* What users call a dimension: of grids of two dimensions z is y to them. */
+char mx_axis_name(const struct mx_problem *problem, int dim);
 /* -EINVAL, with a sentence: n must not be less than the cells that a side copies: h, and h + 1 of the kinds
  * about a node, whose outermost cell has no image; edge copies one. */
 int mx_sides_check(const struct mx_sides *sides, const struct mx_problem *problem, mx_why *why);
@@ -109,6 +111,9 @@ static inline bool mx_sides_periodic(const struct mx_sides *s, int dim) {
 }
 static inline int64_t mx_extent_of(const struct mx_problem *p, int dim) {
     return dim == MX_DIM_X ? p->nx : dim == MX_DIM_Y ? p->ny : p->nz;
+}
+static inline int32_t mx_halo_of(const struct mx_problem *p, int dim) {
+    return dim == MX_DIM_Y ? mx_halo_y(p) : p->h;
 }
 
 /* The interior index of the cell that stands at i: i modulo n, for ghost layers. */

@@ -15,6 +15,10 @@ static const char *const side_names[MX_SIDE_KINDS] = {
 
 const char *mx_side_name(uint8_t side) { return side < MX_SIDE_KINDS ? side_names[side] : "several kinds"; }
 
+char mx_axis_name(const struct mx_problem *p, int dim) {
+    return p->flat && dim == MX_DIM_Z ? 'y' : (char)('x' + dim);
+}
+
 /* ------------------------------------------------------------------ reading */
 
 static int side_find(const char *from, size_t length) {
@@ -79,11 +83,12 @@ static int take_kinds(const char *text, const char *first, mx_why *why, uint8_t 
     return 0;
 }
 
-static int say(const char **by, uint8_t at[2], const char *text, int d, const uint8_t kinds[2], mx_why *why) {
+static int say(const struct mx_problem *p, const char **by, uint8_t at[2], const char *text, int d,
+               const uint8_t kinds[2], mx_why *why) {
     if (*by != NULL && memcmp(at, kinds, 2) != 0)
         return mx_fail(why, -EINVAL,
-                       "the sides in %c are given twice, as '%s' and as '%s'; leave one of them out", 'x' + d,
-                       *by, text);
+                       "the sides in %c are given twice, as '%s' and as '%s'; leave one of them out",
+                       mx_axis_name(p, d), *by, text);
     memcpy(at, kinds, 2);
     *by = text;
     return 0;
@@ -99,15 +104,19 @@ static int take_word(struct words *w, const char *text, mx_why *why) {
                        "side '%s' names no axis: begin it with x=, y= or z=, such as x=periodic or "
                        "z=fixed,mirror, and for one field with its name, such as u:z=odd",
                        text);
-    const int d = axis[0] - 'x';
+    if (w->p->flat && axis[0] == 'z')
+        return mx_fail(
+            why, -EINVAL,
+            "side '%s' is of z, and the grid of this kernel has two dimensions, x and y: leave it out", text);
+    const int d = w->p->flat && axis[0] == 'y' ? MX_DIM_Z : axis[0] - 'x';
     int err = take_kinds(text, axis + 2, why, kinds);
     if (err < 0) return err;
-    if (colon == NULL) return say(&w->all_by[d], w->all[d], text, d, kinds, why);
+    if (colon == NULL) return say(w->p, &w->all_by[d], w->all[d], text, d, kinds, why);
     for (int array = 0; array < 2; array++)
         for (int32_t f = 0; f < mx_field_count(w->p, array) && err == 0; f++)
             if (is_field(w, array, f, text, length)) {
                 found = true;
-                err = say(&w->field_by[array][f][d], w->field[array][f][d], text, d, kinds, why);
+                err = say(w->p, &w->field_by[array][f][d], w->field[array][f][d], text, d, kinds, why);
             }
     return err < 0 || found ? err : no_field(w, text, length, why);
 }
@@ -120,14 +129,16 @@ static int check_field(const struct words *w, int array, int32_t f, int d, const
     const char *name = field_name(w->p, array, f);
     for (int end = 0; end < 2; end++)
         if ((MX_SIDES_MINUS >> side[end] & 1) != 0 && !is_signed(mx_field_dtype(w->p, array, f)))
-            return mx_fail(
-                why, -EINVAL, "%s:%c=%s: field %s is %s, which has no minus; take mirror, or a signed type",
-                name, 'x' + d, side_names[side[end]], name, mx_dtype_name(mx_field_dtype(w->p, array, f)));
+            return mx_fail(why, -EINVAL,
+                           "%s:%c=%s: field %s is %s, which has no minus; take mirror, or a signed type",
+                           name, mx_axis_name(w->p, d), side_names[side[end]], name,
+                           mx_dtype_name(mx_field_dtype(w->p, array, f)));
     if ((side[0] == MX_SIDE_PERIODIC) == (first[0] == MX_SIDE_PERIODIC)) return 0;
     return mx_fail(why, -EINVAL,
                    "%c is periodic for some fields and not for %s: an axis is periodic for all of them or "
                    "for none; give %c=periodic without a field, or no periodic",
-                   'x' + d, side[0] == MX_SIDE_PERIODIC ? field_name(w->p, 0, 0) : name, 'x' + d);
+                   mx_axis_name(w->p, d), side[0] == MX_SIDE_PERIODIC ? field_name(w->p, 0, 0) : name,
+                   mx_axis_name(w->p, d));
 }
 
 /* One dimension of all fields; those that are alike are said once. */
@@ -175,24 +186,24 @@ static int64_t least(uint8_t side, int32_t h) {
 int mx_sides_check(const struct mx_sides *sides, const struct mx_problem *p, mx_why *why) {
     for (int d = 0; d < 3; d++)
         for (int side = MX_SIDE_KINDS - 1; side > MX_SIDE_FIXED; side--) {
-            const int64_t n = mx_extent_of(p, d), need = least((uint8_t)side, p->h);
+            const int64_t n = mx_extent_of(p, d), need = least((uint8_t)side, mx_halo_of(p, d));
             if (!mx_sides_any(sides, d, 1 << side) || n >= need) continue;
             return mx_fail(
                 why, -EINVAL,
                 "the grid has %lld cells in %c, and the side %s copies the %d nearest (the radius)%s: "
                 "make it %lld cells or more, or the side fixed or edge",
-                (long long)n, 'x' + d, side_names[side], p->h, need > p->h ? " behind the outermost one" : "",
-                (long long)need);
+                (long long)n, mx_axis_name(p, d), side_names[side], p->h,
+                need > p->h ? " behind the outermost one" : "", (long long)need);
         }
     return 0;
 }
 
 /* ------------------------------------------------------------------ writing */
 
-static size_t put_word(char *text, size_t at, const char *field, int d, const uint8_t side[2]) {
+static size_t put_word(char *text, size_t at, const char *field, char axis, const uint8_t side[2]) {
     const bool alike = side[0] == side[1];
     return at + (size_t)snprintf(text + at, MX_SIDES_TEXT - at, "%s%s%s%c=%s%s%s", at > 0 ? " " : "", field,
-                                 field[0] != 0 ? ":" : "", 'x' + d, side_names[side[0]], alike ? "" : ",",
+                                 field[0] != 0 ? ":" : "", axis, side_names[side[0]], alike ? "" : ",",
                                  alike ? "" : side_names[side[1]]);
 }
 
@@ -204,12 +215,12 @@ const char *mx_sides_text(const struct mx_sides *sides, const struct mx_problem 
     for (int d = 0; d < 3; d++) {
         const uint8_t *side = sides->side[d];
         const bool several = side[0] == MX_SIDE_SEVERAL || side[1] == MX_SIDE_SEVERAL;
-        if (!several && !mx_sides_fixed(sides, d)) at = put_word(text, at, "", d, side);
+        if (!several && !mx_sides_fixed(sides, d)) at = put_word(text, at, "", mx_axis_name(p, d), side);
         for (int array = 0; array < mx_states(p) && several; array++)
             for (int32_t f = 0; f < mx_field_count(p, array); f++) {
                 const struct mx_ends e = mx_ends_of(sides, array, f, d);
                 if (e.side[0] == MX_SIDE_FIXED && e.side[1] == MX_SIDE_FIXED) continue;
-                at = put_word(text, at, field_name(p, array, f), d, e.side);
+                at = put_word(text, at, field_name(p, array, f), mx_axis_name(p, d), e.side);
             }
     }
     return text;

@@ -127,3 +127,12 @@ const char *mx_param_names(const struct mx_system *s, char *out, size_t capacity
     }
     return out;
 }
+
+const char *mx_extents_text(const struct mx_problem *p, char text[MX_EXTENTS_TEXT]) {
+    const long long nx = p->nx, ny = p->ny, nz = mx_all_planes(p);
+    if (p->flat)
+        snprintf(text, MX_EXTENTS_TEXT, "%lld x %lld", nx, nz);
+    else
+        snprintf(text, MX_EXTENTS_TEXT, "%lld x %lld x %lld", nx, ny, nz);
+    return text;
+}

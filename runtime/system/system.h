@@ -75,6 +75,7 @@ struct mx_system {
     char name[64];
     int32_t form;       /* MX_JACOBI, MX_LEAPFROG, MX_STAGGERED of cell.h */
     int32_t h, hc;      /* radius in the state, 1..MX_MAX_HALO; in C, 0..h */
+    bool flat;          /* it computes grids of two dimensions (struct mx_problem) */
     int32_t n_field[2]; /* fields of A and of B; alike unless staggered */
     int32_t n_fixed, n_param;
     struct mx_field_of field[2][MX_MAX_FIELDS], fixed[MX_MAX_FIXED];
@@ -101,9 +102,11 @@ struct mx_sides {
 };
 
 struct mx_problem {
-    int64_t nx, ny, nz;             /* interior cells, >= 1 */
-    int64_t nt;                     /* time steps, >= 0, each of mx_levels_a_step levels */
-    int32_t h;                      /* halo = radius of the stencil, 1..MX_MAX_HALO */
+    int64_t nx, ny, nz; /* interior cells, >= 1 */
+    int64_t nt;         /* time steps, >= 0, each of mx_levels_a_step levels */
+    int32_t h;          /* halo = radius of the stencil, 1..MX_MAX_HALO */
+    bool flat; /* two dimensions: ny is 1 and y has no frame (mx_halo_y). What users call y is z here, so
+                  that rows are planes: all that is done plane by plane needs no more DRAM than a row */
     enum mx_dtype dtype;            /* of the built-in stencil's field; of a system that of A's first field */
     char stencil[16];               /* "star7" "edge19" "box27" "star13" ...; "" with a system */
     double coef[4];                 /* centre, face, edge, corner; of built-in stencils */
@@ -157,6 +160,17 @@ static inline const double *mx_params_at(const struct mx_system *s, int64_t leve
     return room;
 }
 
+/* Cells of frame at either end of y. Those of x and z are p->h. */
+static inline int32_t mx_halo_y(const struct mx_problem *p) { return p->flat ? 0 : p->h; }
+/* The same of what a row reads of C. */
+static inline int32_t mx_reach_y_of_fixed(const struct mx_problem *p) {
+    return p->flat || p->system == NULL ? 0 : p->system->hc;
+}
+
+/* "nx x ny x nz" of the whole grid, of two dimensions "nx x ny" as users have them. Returns text. */
+enum { MX_EXTENTS_TEXT = 72 };
+const char *mx_extents_text(const struct mx_problem *problem, char text[MX_EXTENTS_TEXT]);
+
 static inline bool mx_is_cut(const struct mx_problem *p) { return p->all_nz > 0; }
 static inline int64_t mx_all_planes(const struct mx_problem *p) { return p->all_nz > 0 ? p->all_nz : p->nz; }
 
@@ -173,9 +187,10 @@ static inline int mx_states(const struct mx_problem *p) {
 }
 /* Levels but the last one of a step are no states. */
 static inline bool mx_has_stages(const struct mx_problem *p) { return mx_levels_a_step(p) > mx_states(p); }
-/* Two levels one after the other may be computed at once: they are alike, and neither reads old values. */
+/* Two levels one after the other may be computed at once: they are alike, and neither reads old values. Of
+ * grids of two dimensions nobody does. */
 static inline bool mx_takes_two_levels(const struct mx_problem *p) {
-    return mx_form(p) == MX_JACOBI && !mx_has_stages(p);
+    return mx_form(p) == MX_JACOBI && !mx_has_stages(p) && !p->flat;
 }
 /* Levels of the whole run, or of `steps` of it. Everything below the run library (schedules, engines, bt)
  * counts levels. */
@@ -244,7 +259,7 @@ int64_t mx_floor_sum(int64_t n, int64_t m, int64_t a, int64_t b);
 /* How a Buffer lies on the device: rows of x at a fixed pitch, planes of y rows at a fixed pitch, frame
  * included. A and B have the same pitches: the longer one's. */
 struct mx_layout {
-    int64_t rows, planes;      /* ny+2h, nz+2h */
+    int64_t rows, planes;      /* ny+2h, of two dimensions 1; nz+2h */
     int64_t row_bytes;         /* of the longer array: end of its last field; one field: (nx+2h) * element */
     int64_t row_pitch_bytes;   /* >= row_bytes */
     int64_t plane_pitch_bytes; /* >= rows * row_pitch_bytes */

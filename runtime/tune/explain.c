@@ -12,10 +12,10 @@ static double gib(double bytes) { return bytes / 1073741824.0; }
 static void say_problem(FILE *f, const struct mx_tune_request *q, const struct mx_tune_result *r) {
     const struct mx_problem *p = q->problem;
     const struct mx_machine *m = q->machine;
-    fprintf(f, "problem   %lld x %lld x %lld cells, %lld steps, %s%s%s: %s Buffers of %.2f GiB\n",
-            (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt,
-            p->system != NULL ? p->system->name : p->stencil, p->system != NULL ? "" : " ",
-            p->system != NULL ? "" : mx_dtype_name(p->dtype),
+    char extents[MX_EXTENTS_TEXT];
+    fprintf(f, "problem   %s cells, %lld steps, %s%s%s: %s Buffers of %.2f GiB\n",
+            mx_extents_text(p, extents), (long long)p->nt, p->system != NULL ? p->system->name : p->stencil,
+            p->system != NULL ? "" : " ", p->system != NULL ? "" : mx_dtype_name(p->dtype),
             mx_job_state_buffers(&r->shape) == 4 ? "four" : "two", gib((double)r->layout.buffer_bytes));
     for (int32_t i = 0; i < mx_fixed_count(p); i++)
         fprintf(f, "          read-only field %s %s: %.2f GiB\n", p->system->fixed[i].name,

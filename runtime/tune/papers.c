@@ -54,7 +54,7 @@ static void naive_iblock(const struct mx_problem *p, const struct mx_machine *m,
 
 /* Temporal blocking: two steps at least, where the grid has room for them. */
 static int64_t least_steps(const struct mx_problem *p) {
-    return mx_max(1, mx_min(mx_min(2, p->nt), mx_min(p->ny, p->nz) / (2 * p->h)));
+    return mx_max(1, mx_min(mx_min(2, p->nt), (p->flat ? p->nz : mx_min(p->ny, p->nz)) / (2 * p->h)));
 }
 
 /* Squares of a power of two, one doubling of y, smaller where no room for two steps remains. */

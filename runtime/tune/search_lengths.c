@@ -21,7 +21,7 @@ int64_t mx_search_longest_sweep(const struct job *job) {
 
 int64_t mx_search_largest_bt(const struct job *job) {
     const struct mx_problem *p = &job->problem;
-    int64_t half = mx_min(p->ny, p->nz) / (2 * p->h);
+    int64_t half = (p->flat ? p->nz : mx_min(p->ny, p->nz)) / (2 * p->h);
     return mx_min(mx_search_longest_sweep(job), mx_search_whole_steps(job, half));
 }
 

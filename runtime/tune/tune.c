@@ -78,6 +78,7 @@ void mx_tune_take_context(const struct context *c, struct mx_tune_result *r) {
 static int fail_all(const struct context *c, const struct mx_tune_result *r, mx_why *why) {
     const struct mx_tune_candidate *least = NULL;
     const struct mx_problem *p = c->q.problem;
+    char extents[MX_EXTENTS_TEXT];
     for (int i = 0; i < r->n_candidates && c->q.accel != NULL; i++)
         if (strcmp(r->candidates[i].algorithm, "stream") == 0 || i + 1 == r->n_candidates)
             return mx_fail(why, -ENOMEM, "%s", r->candidates[i].why);
@@ -90,10 +91,9 @@ static int fail_all(const struct context *c, const struct mx_tune_result *r, mx_
         return mx_tune_explain_layout(&c->q, c->q.algorithm != NULL ? c->q.algorithm : "a run", why);
     if (least == NULL)
         return mx_fail(why, -EINVAL,
-                       "no algorithm has a plan for %lld x %lld x %lld cells and %lld steps with these "
-                       "options (%s): change options of the plan, or the grid",
-                       (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt,
-                       r->candidates[0].why);
+                       "no algorithm has a plan for %s cells and %lld steps with these options (%s): change "
+                       "options of the plan, or the grid",
+                       mx_extents_text(p, extents), (long long)p->nt, r->candidates[0].why);
     return mx_fail(
         why, -ENOMEM, "%s; %s of DRAM less %s reserve and %s for the program: give --dram %lluMiB or more%s",
         least->why, mx_size(c->q.dram_bytes).text, mx_size(c->q.reserve_bytes).text,

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Random kernels in Python, with tables, closures, helpers, objects, conditions and functions of numpy outside; and what they compute, cell by cell, by
 Python itself: the function is called with numbers. text(seed) is a module that defines cell(), a function of the fields u, v, c and x, y, z, t, nx, and change(),
-which changes all that cell() uses."""
+which changes all that cell() uses. A flat one is of a grid of two dimensions."""
 import random
+import re
 
 import numpy as np
 
@@ -183,7 +184,12 @@ class Maker:
                 self.names.append(name)
 
 
-def text(seed):
+def text(seed, flat=False):
+    made = _text(seed)
+    return re.sub(r"([\[(]-?\d, -?\d), -?\d([\])])", r"\1\2", made) if flat else made
+
+
+def _text(seed):
     r, maker = random.Random(f"outside {seed}"), Maker(seed)
     numbers = {name: round(r.uniform(-1.5, 1.5) * 64) / 64 or 0.5 for name in ("a", "b", "l0", "l1", "l2")}
     maker.block(2, "    ")
@@ -201,9 +207,7 @@ class Cell(float):
         return made
 
     def __getitem__(self, offset):
-        dx, dy, dz = offset
-        z, y, x = self.at
-        return float(self.array[z + dz, y + dy, x + dx])
+        return float(self.array[tuple(a + d for a, d in zip(self.at, reversed(offset), strict=True))])
 
 
 def plain(cell, steps, u, v, c):
@@ -211,9 +215,9 @@ def plain(cell, steps, u, v, c):
     u, v = u.copy(), v.copy()
     for t in range(steps):
         before = u.copy(), v.copy()
-        for z, y, x in np.ndindex(*(n - 2 for n in u.shape)):
-            at = z + 1, y + 1, x + 1
-            u[at], v[at] = cell(Cell(before[0], at), Cell(before[1], at), Cell(c, at), x, y, z, t, u.shape[2] - 2)
+        for cells in np.ndindex(*(n - 2 for n in u.shape)):
+            at, (x, y, z) = tuple(i + 1 for i in cells), (*reversed(cells), 0)[:3]
+            u[at], v[at] = cell(Cell(before[0], at), Cell(before[1], at), Cell(c, at), x, y, z, t, u.shape[-1] - 2)
     return u, v
 
 

@@ -277,7 +277,8 @@ def test_an_output_that_cannot_be_written(memext, place):
 
 @pytest.mark.parametrize("arguments, naming", [
     (["-n", 0, 5, 5, "-t", 1], "0"),
-    (["-n", 5, 5, "-t", 1], "-t"),
+    (["-n", 5, "-t", 1], "-t"),
+    (["-n", 5, 5, "-t", 1], "-n 5 5"),
     (["-n", 5, 5, "five", "-t", 1], "five"),
     (["-n", 2**40, 2**40, 2**40, "-t", 1], str(2**40)),
     (["-t", 1], "-n"),

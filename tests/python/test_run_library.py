@@ -127,7 +127,7 @@ def test_the_report_is_the_commands(example, memext, quick_place):
 
 
 @pytest.mark.parametrize("words, naming", [
-    (["size=3 3", "steps=1"], ["3 numbers", "2 given"]),
+    (["size=3 3", "steps=1"], ["two dimensions", "NX NY NZ"]), (["size=3", "steps=1"], ["2 or 3 numbers", "1 given"]),
     (["size=3 3 3 3", "steps=1"], ["3 numbers"]),
     (["size=3 3 3"], ["no time steps"]),
     (["steps=1"], ["no grid"]),

@@ -84,9 +84,9 @@ static inline void make_points(struct random_points *rp, const struct mx_problem
         for (int k = 0; k < TEST_POINTS_STEPS; k++) rp->amplitude[i][k] = (double)pick(-999, 999) / 700;
         memcpy(rp->sources.wavelet[i].amplitude, rp->amplitude[i], sizeof rp->amplitude[i]);
         cr_assert(mx_points_add(&rp->sources.points, p, "source", point_name(p, s, name),
-                                (int64_t[3]){s->x, s->y, s->z}, NULL) == 0);
+                                (int64_t[3]){s->x, p->flat ? s->z : s->y, p->flat ? 0 : s->z}, NULL) == 0);
         cr_assert(mx_points_add(&rp->probes, p, "probe", point_name(p, q, name),
-                                (int64_t[3]){q->x, q->y, q->z}, NULL) == 0);
+                                (int64_t[3]){q->x, p->flat ? q->z : q->y, p->flat ? 0 : q->z}, NULL) == 0);
     }
     cr_assert(mx_sources_index(&rp->sources, p, NULL) == 0 && mx_points_index(&rp->probes, p, NULL) == 0);
 }

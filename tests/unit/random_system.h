@@ -178,7 +178,29 @@ static inline void random_system(struct random_system *rs, pick_fn *any) {
     if (any(0, 2) == 0) random_series(s, any(0, 1));
 }
 
-/* ---- the same as a cell that users write, for compilers of devices; to be freed */
+/* Of two dimensions: nothing beside the row is read, and rows are planes. */
+static inline void make_flat(struct random_system *rs) {
+    rs->system.flat = true;
+    for (int level = 0; level < TEST_STAGES; level++)
+        for (int f = 0; f < TEST_FIELDS; f++)
+            for (int i = 0; i < MOST_TAPS; i++) rs->update[level][f].tap[i].dy = 0;
+}
+
+/* ---- the same as a cell that users write, for compilers of devices; to be freed. What is z here, users call
+ * y in two dimensions. */
+
+static inline const char *text_of_place(const struct mx_system *s) {
+    return s->flat ? "PARAM(scale) * (double)(X + 7 * Y + 11 * T)"
+                   : "PARAM(scale) * (double)(X + 3 * Y + 7 * Z + 11 * T)";
+}
+
+static inline void text_of_tap(FILE *f, const struct mx_system *s, int read, const struct tap *t) {
+    const char *field = (t->fixed ? s->fixed : s->field[read])[t->field].name;
+    if (s->flat)
+        fprintf(f, "(%.17e) * (double)AT(%s, %d, %d);\n", t->weight, field, t->dx, t->dz);
+    else
+        fprintf(f, "(%.17e) * (double)AT(%s, %d, %d, %d);\n", t->weight, field, t->dx, t->dy, t->dz);
+}
 
 static inline void text_of_fields(FILE *f, const char *macro, const struct mx_field_of *field, int32_t n) {
     static const char *const types[] = {"double", "float", "uint8_t", "uint16_t", "int16_t"};
@@ -194,11 +216,10 @@ static inline void text_of_cell(FILE *f, const struct random_system *rs, int lev
     fprintf(f, "%s\n", macro);
     for (int32_t i = 0; i < s->n_field[written]; i++) {
         const struct update *u = &rs->update[level][i];
-        fprintf(f, "    double v%d = PARAM(scale) * (double)(X + 3 * Y + 7 * Z + 11 * T);\n", i);
+        fprintf(f, "    double v%d = %s;\n", i, text_of_place(s));
         for (int32_t k = 0; k < u->taps; k++) {
-            const struct tap *t = &u->tap[k];
-            fprintf(f, "    v%d = v%d + (%.17e) * (double)AT(%s, %d, %d, %d);\n", i, i, t->weight,
-                    (t->fixed ? s->fixed : s->field[read])[t->field].name, t->dx, t->dy, t->dz);
+            fprintf(f, "    v%d = v%d + ", i, i);
+            text_of_tap(f, s, read, &u->tap[k]);
         }
         if (u->old_weight != 0)
             fprintf(f, "    v%d = v%d + (%.17e) * (double)OLD(%s);\n", i, i, u->old_weight,
@@ -215,11 +236,10 @@ static inline void text_of_reduce(FILE *f, const struct random_system *rs, const
     const struct mx_system *s = &rs->system;
     const int read = s->form == MX_STAGGERED;
     const struct update *u = &rs->update[read][0];
-    fprintf(f, "MX_REDUCE(%s)\n    double v = PARAM(scale) * (double)(X + 3 * Y + 7 * Z + 11 * T);\n", name);
+    fprintf(f, "MX_REDUCE(%s)\n    double v = %s;\n", name, text_of_place(s));
     for (int32_t k = 0; k < u->taps; k++) {
-        const struct tap *t = &u->tap[k];
-        fprintf(f, "    v = v + (%.17e) * (double)AT(%s, %d, %d, %d);\n", t->weight,
-                (t->fixed ? s->fixed : s->field[read])[t->field].name, t->dx, t->dy, t->dz);
+        fprintf(f, "    v = v + ");
+        text_of_tap(f, s, read, &u->tap[k]);
     }
     fprintf(f, "    RESULT(%s);\nMX_END\n", form);
 }
@@ -232,7 +252,11 @@ static inline char *text_of_system(const struct random_system *rs) {
     size_t bytes;
     FILE *f = open_memstream(&text, &bytes);
     if (f == NULL) return NULL;
-    fprintf(f, "#define MX_NAME \"random\"\n#define MX_RADIUS %d\n#define MX_FIXED_RADIUS %d\n", s->h, s->hc);
+    fprintf(f, "#define MX_NAME \"random\"\n#define MX_FIXED_RADIUS %d\n", s->hc);
+    if (s->flat)
+        fprintf(f, "#define MX_RADII %d, %d, 0\n", s->h, s->h);
+    else
+        fprintf(f, "#define MX_RADIUS %d\n", s->h);
     if (s->stages > 1) fprintf(f, "#define MX_STAGES %d\n", s->stages);
     fprintf(f, "#define MX_FORM %s\n#define MX_PARAMS(P) P(scale, 0)\n", forms[s->form]);
     text_of_fields(f, "MX_STATE", s->field[0], s->n_field[0]);
@@ -262,6 +286,7 @@ static inline struct mx_problem problem_of(const struct random_system *rs, int64
                                .nz = nz,
                                .nt = nt,
                                .h = rs->system.h,
+                               .flat = rs->system.flat,
                                .dtype = rs->system.field[0][0].dtype,
                                .system = &rs->system};
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Systems of fields through the executor: random ones by every algorithm on every backend, with both engines,
  * give to the bit the arrays of a plain loop over cells, and move exactly the bytes that CalcTrans predicts;
+ * some grids have two dimensions;
  * of half of them sources are added and probes recorded. Some fields of C are profiles. Of most the state is
  * taken every 1 to 3 steps. Of half of them norms are taken, some of these runs end at one of their checks,
  * and of all the state is right then. DRAM starts as NaN: whatever is used without having been loaded would
@@ -64,7 +65,8 @@ static double updated(const struct oracle *o, const struct update *u, double *fr
     const int32_t h = o->p->h;
     double room[MX_MAX_PARAMS];
     const int64_t step = level / mx_levels_a_step(o->p);
-    double sum = place_and_time(x - h, y - h, z - h, step, mx_params_at(&o->rs->system, level, room)[0]);
+    double sum =
+        place_and_time(x - h, y - mx_halo_y(o->p), z - h, step, mx_params_at(&o->rs->system, level, room)[0]);
     for (int32_t i = 0; i < u->taps; i++) {
         const struct tap *t = &u->tap[i];
         sum =
@@ -77,9 +79,9 @@ static double updated(const struct oracle *o, const struct update *u, double *fr
 static void plain_level(const struct oracle *o, int64_t level, double *from, double *to) {
     const struct mx_system *s = &o->rs->system;
     const int odd = (int)(level & 1), written = 1 - odd;
-    const int64_t h = o->p->h, of_step = level % mx_levels_a_step(o->p);
+    const int64_t h = o->p->h, hy = mx_halo_y(o->p), of_step = level % mx_levels_a_step(o->p);
     for (int64_t z = h; z < o->n[2] - h; z++)
-        for (int64_t y = h; y < o->n[1] - h; y++)
+        for (int64_t y = hy; y < o->n[1] - hy; y++)
             for (int64_t x = h; x < o->n[0] - h; x++) {
                 double value[TEST_FIELDS];
                 for (int32_t f = 0; f < s->n_field[written]; f++)
@@ -95,7 +97,7 @@ static void plain_sources(const struct oracle *o, int64_t level, double *to) {
     for (int i = 0; i < TEST_POINTS; i++) {
         const struct test_point *s = &o->points->source[i];
         if (!source_adds(o->points, i, level, &amplitude)) continue;
-        double *at = cell(o, to, s->field, s->x + h, s->y + h, s->z + h);
+        double *at = cell(o, to, s->field, s->x + h, s->y + mx_halo_y(o->p), s->z + h);
         *at = rounded(mx_field_dtype(o->p, level % 2 == 0, s->field), *at + amplitude);
     }
 }
@@ -105,7 +107,7 @@ static void plain_probes(const struct oracle *o, int64_t level, double *to) {
     for (int i = 0; i < TEST_POINTS; i++) {
         const struct test_point *q = &o->points->probe[i];
         if (probe_sees(o->points, i, level))
-            o->points->expected[step][i] = *cell(o, to, q->field, q->x + h, q->y + h, q->z + h);
+            o->points->expected[step][i] = *cell(o, to, q->field, q->x + h, q->y + mx_halo_y(o->p), q->z + h);
     }
 }
 
@@ -116,7 +118,7 @@ static void plain_zeros(const struct oracle *o, int array, double *of) {
             for (int64_t y = 0; y < o->p->ny; y++)
                 for (int64_t x = 0; x < o->p->nx; x++)
                     if (test_zero(o->sides, o->p, array, f, (int64_t[3]){x, y, z}))
-                        *cell(o, of, f, x + h, y + h, z + h) = 0;
+                        *cell(o, of, f, x + h, y + mx_halo_y(o->p), z + h) = 0;
 }
 
 static void copy_cell(const struct oracle *o, double *of, int64_t field, const int64_t to[3],
@@ -126,10 +128,10 @@ static void copy_cell(const struct oracle *o, double *of, int64_t field, const i
 
 /* All frames of an array, x first, then y, then z. */
 static void plain_sides(const struct oracle *o, int array, double *of) {
-    const int64_t h = o->p->h;
     for (int d = 0; d < 3; d++)
         for (int32_t f = 0; f < o->rs->system.n_field[array]; f++) {
             const struct mx_ends ends = mx_ends_of(o->sides, array, f, d);
+            const int64_t h = mx_halo_of(o->p, d);
             for (int64_t i = 0; i < cells_of(o); i++) {
                 const int64_t to[3] = {i % o->n[0], i / o->n[0] % o->n[1], i / o->n[0] / o->n[1]};
                 int64_t from[3] = {to[0], to[1], to[2]};
@@ -144,11 +146,12 @@ static void plain_sides(const struct oracle *o, int array, double *of) {
 
 /* Of C, whose frame at a periodic side is what stands at the other end. */
 static void periodic_fixed(const struct oracle *o) {
-    const int64_t extent[3] = {o->p->nx, o->p->ny, o->p->nz}, h = o->p->h;
+    const int64_t extent[3] = {o->p->nx, o->p->ny, o->p->nz};
     for (int d = 0; d < 3; d++)
         for (int64_t i = 0; i < cells_of(o) && mx_sides_periodic(o->sides, d); i++) {
             const int64_t to[3] = {i % o->n[0], i / o->n[0] % o->n[1], i / o->n[0] / o->n[1]};
             int64_t from[3] = {to[0], to[1], to[2]};
+            const int64_t h = mx_halo_of(o->p, d);
             from[d] = (to[d] - h + extent[d]) % extent[d] + h;
             for (int64_t f = 0; f < o->rs->system.n_fixed; f++) copy_cell(o, o->fixed, f, to, from);
         }
@@ -191,7 +194,7 @@ static void make_oracle(struct oracle *o, const struct random_system *rs, const 
                          .p = p,
                          .points = points,
                          .sides = sides,
-                         .n = {p->nx + 2 * p->h, p->ny + 2 * p->h, p->nz + 2 * p->h}};
+                         .n = {p->nx + 2 * p->h, p->ny + 2 * mx_halo_y(p), p->nz + 2 * p->h}};
     o->array[0][0] = random_array(o, s->field[0], s->n_field[0]);
     /* of jacobi B's frame is A's, and the rest of no account */
     o->array[0][1] =
@@ -235,10 +238,10 @@ static double *state_after(const struct oracle *o, int64_t steps) {
 
 static double change_of(void *context, int64_t x, int64_t y, int64_t z) {
     const struct of_step *s = context;
-    const int64_t h = s->o->p->h;
+    const int64_t h = s->o->p->h, hy = mx_halo_y(s->o->p);
     return rounded(s->o->rs->system.field[0][s->field].dtype,
-                   *cell(s->o, state_after(s->o, s->t), s->field, x + h, y + h, z + h) -
-                       *cell(s->o, state_after(s->o, s->t - 1), s->field, x + h, y + h, z + h));
+                   *cell(s->o, state_after(s->o, s->t), s->field, x + h, y + hy, z + h) -
+                       *cell(s->o, state_after(s->o, s->t - 1), s->field, x + h, y + hy, z + h));
 }
 
 static double square_of_change(void *context, int64_t x, int64_t y, int64_t z) {
@@ -250,7 +253,7 @@ static double value_of(void *context, int64_t x, int64_t y, int64_t z) {
     const struct of_step *s = context;
     const int64_t h = s->o->p->h;
     double *read = s->o->rs->system.form == MX_STAGGERED ? s->o->array[s->t][1] : state_after(s->o, s->t - 1);
-    return updated(s->o, &s->update, read, NULL, x + h, y + h, z + h,
+    return updated(s->o, &s->update, read, NULL, x + h, y + mx_halo_y(s->o->p), z + h,
                    (s->t - 1) * mx_levels_a_step(s->o->p) + mx_reduced_level(&s->o->rs->system));
 }
 
@@ -376,16 +379,16 @@ static const char *describe(const struct setting *s, char *text, size_t capacity
     char sides[MX_SIDES_BRIEF];
     snprintf(
         text, capacity,
-        "%s on %s: form %d stages %d h %d hc %d fields %d %d C %d n %lld %lld %lld nt %lld by %lld bz %lld "
+        "%s on %s: form %d stages %d h %d%s hc %d fields %d %d C %d n %lld %lld %lld nt %lld by %lld bz %lld "
         "bt %lld "
         "slab %lld ahead %lld %s threads %d faces %s%s%s due %lld %lld stop at %lld buffers %d source %d %s",
-        s->algorithm->name, s->backend, y->form, y->stages, y->h, y->hc, y->n_field[0], y->n_field[1],
-        y->n_fixed, (long long)s->problem.nx, (long long)s->problem.ny, (long long)s->problem.nz,
-        (long long)s->problem.nt, (long long)s->plan.by, (long long)s->plan.bz, (long long)s->plan.bt,
-        (long long)s->plan.slab, (long long)s->plan.ahead, s->plan.engine, s->plan.threads, s->plan.seams,
-        s->plan.in_place ? " in place" : "", s->points ? " points" : "", (long long)s->problem.due[0],
-        (long long)s->problem.due[1], (long long)s->stop_at, s->n_buffers, s->source,
-        s->accel != NULL ? s->accel : mx_sides_brief(&s->sides, &s->problem, sides));
+        s->algorithm->name, s->backend, y->form, y->stages, y->h, y->flat ? " flat" : "", y->hc,
+        y->n_field[0], y->n_field[1], y->n_fixed, (long long)s->problem.nx, (long long)s->problem.ny,
+        (long long)s->problem.nz, (long long)s->problem.nt, (long long)s->plan.by, (long long)s->plan.bz,
+        (long long)s->plan.bt, (long long)s->plan.slab, (long long)s->plan.ahead, s->plan.engine,
+        s->plan.threads, s->plan.seams, s->plan.in_place ? " in place" : "", s->points ? " points" : "",
+        (long long)s->problem.due[0], (long long)s->problem.due[1], (long long)s->stop_at, s->n_buffers,
+        s->source, s->accel != NULL ? s->accel : mx_sides_brief(&s->sides, &s->problem, sides));
     return text;
 }
 
@@ -463,8 +466,8 @@ static void make_file(struct bench *b, int32_t i) {
     const enum mx_dtype dtype = s->fixed[i].dtype;
     const int64_t bytes = mx_dtype_bytes(dtype), h = b->s->problem.h;
     const bool frame = s->hc > 0 || pick(0, 1);
-    const int64_t skip = frame ? 0 : h, offset = bytes * pick(0, 700);
-    const int64_t n[3] = {o->n[0] - 2 * skip, o->n[1] - 2 * skip, o->n[2] - 2 * skip};
+    const int64_t skip = frame ? 0 : h, skip_y = frame ? 0 : mx_halo_y(o->p), offset = bytes * pick(0, 700);
+    const int64_t n[3] = {o->n[0] - 2 * skip, o->n[1] - 2 * skip_y, o->n[2] - 2 * skip};
     struct mx_fixed_file file = {dtype, offset, offset + bytes * n[0] * n[1] * n[2] + pick(0, 900), frame,
                                  b->facts.offset_align_bytes};
     struct mx_block_options options = {0};
@@ -478,7 +481,7 @@ static void make_file(struct bench *b, int32_t i) {
     memset(image, 0xff, all);
     for (int64_t c = 0; c < n[0] * n[1] * n[2]; c++)
         store_cell(dtype, image + offset, c,
-                   *cell(o, o->fixed, i, c % n[0] + skip, c / n[0] % n[1] + skip, c / n[0] / n[1] + skip));
+                   *cell(o, o->fixed, i, c % n[0] + skip, c / n[0] % n[1] + skip_y, c / n[0] / n[1] + skip));
     if (strcmp(b->s->backend, "dram") != 0 && pick(0, 2)) {
         open_file(b, i, &file, image);
         mx_block_free(block);
@@ -631,13 +634,13 @@ static int take_rows(void *context, int64_t step, int array, int64_t z, int64_t 
     const struct mx_problem *p = &b->s->problem;
     const int form = b->s->rs.system.form,
               newest = form == MX_STAGGERED ? array : (int)(step * mx_levels_a_step(p) & 1);
-    const int32_t h = p->h;
+    const int32_t h = p->h, hy = mx_halo_y(p);
     (void)why;
     b->taken.wrong += b->taken.calls++ != 0 || step != (b->taken.steps + 1) * b->taken.taking.every ||
                       (form == MX_LEAPFROG && array != newest) || (form == MX_JACOBI && array != 0);
     for (int64_t y = y0; y < y1; y++) {
         uint8_t *seen = &b->taken.seen[(array * b->layout.planes + z) * b->layout.rows + y];
-        b->taken.wrong += (*seen)++ != 0 || y < h || y >= p->ny + h || z < h || z >= p->nz + h;
+        b->taken.wrong += (*seen)++ != 0 || y < hy || y >= p->ny + hy || z < h || z >= p->nz + h;
         b->taken.rows += (z - h) % b->taken.taking.stride == 0;
         for (int32_t f = 0; f < mx_field_count(p, array); f++) {
             const char *row = rows + (y - y0) * pitch + b->layout.field_offset_bytes[array][f];
@@ -819,7 +822,7 @@ static void verify(struct bench *b, int32_t result) {
         start[pairs ? newest : 0].values[cells_of(&b->oracle) - 1] += 1;
     } else { /* one cell of the result */
         struct planes planes = planes_of(&b->oracle, &b->layout, newest, b->oracle.array[p->nt][newest]);
-        *cell(&b->oracle, planes.values, 0, p->h, p->h, p->h + p->nz - 1) += 1;
+        *cell(&b->oracle, planes.values, 0, p->h, mx_halo_y(p), p->h + p->nz - 1) += 1;
         write_planes(b, pairs && newest ? b->partner[result] : b->buffer[result], planes);
     }
     v.memory_bytes = (uint64_t)64 << 20;
@@ -951,7 +954,9 @@ static void random_setting(struct setting *s, const struct mx_algorithm *algorit
     for (int32_t i = 0; i < s->rs.system.n_fixed; i++) /* along y or z, and maybe along other axes */
         if (pick(0, 2) == 0) s->rs.system.profile[i].alike = (uint8_t)(pick(1, 3) << 1 | pick(0, 1));
     const int64_t most = s->rs.system.n_field[0] + s->rs.system.n_field[1] > 5 ? 12 : 18;
-    s->problem = problem_of(&s->rs, pick(1, most), pick(1, most), pick(1, most), pick(0, MOST_STEPS));
+    if (pick(0, 3) == 0) make_flat(&s->rs);
+    const int64_t ny = s->rs.system.flat ? 1 : pick(1, most);
+    s->problem = problem_of(&s->rs, pick(1, most), ny, pick(1, most), pick(0, MOST_STEPS));
     random_plan(s);
     s->points = sides || pick(0, 1);
     if (sides) random_sides(s);

@@ -49,9 +49,16 @@ class Store:
         self.time: float | None = self.info.get("simulated_s")  # seconds; None: the run did not know how long a step is
 
     @property
-    def shape(self) -> tuple[int, int, int]:
+    def flat(self) -> bool:
+        """A grid of two dimensions: its rows are planes of one row in the file."""
+        return self._problem().get("dimensions", 3) == 2
+
+    @property
+    def shape(self) -> tuple[int, ...]:
         p = self._problem()
         planes = [a["planes"] for a in self.info["arrays"]]
+        if self.flat:
+            return min(planes, default=p["ny"] + 2 * p["h"]), p["nx"] + 2 * p["h"]
         return min(planes, default=p["nz"] + 2 * p["h"]), p["ny"] + 2 * p["h"], p["nx"] + 2 * p["h"]
 
     @property
@@ -87,11 +94,16 @@ class Store:
 
     def __getitem__(self, name: str) -> Array:
         a = self._described(name)
-        return a if isinstance(a, Array) else self._array(a, 0, a["frame_low"], a["frame_high"])
+        if isinstance(a, Array):
+            return a
+        array = self._array(a, 0, a["frame_low"], a["frame_high"])
+        return ACTIONS["rows"](array) if self.flat else array
 
     def part(self, name: str, frame: bool) -> Array:
         """A field where it lies, without its frame, or with as much of it as all fields have."""
         arrays, found = self.info["arrays"], self._described(name)
+        if self.flat:
+            raise refusal(f"{self.path} holds a grid of two dimensions: read its fields, store[NAME][y, x]", errno.ENOTSUP)
         if isinstance(found, FormerArray):
             return found if frame else FormerArray(self.path, name, tuple(n - 2 * self.frame for n in self.shape), found.dtype)
         low, high = (min(a[n] for a in arrays) if frame else 0 for n in ("frame_low", "frame_high"))
@@ -110,7 +122,7 @@ class Store:
     def _array(self, a: dict, off: int, low: int, high: int) -> RawArray:
         """off: cells of frame left out in y and x; low, high: planes of it that are taken along."""
         dtype, row, plane = np.dtype("<" + type_name(a["dtype"])), a["row_pitch_bytes"], a["plane_pitch_bytes"]
-        shape = a["planes"] - a["frame_low"] - a["frame_high"] + low + high, *(n - 2 * off for n in self.shape[1:])
+        shape = a["planes"] - a["frame_low"] - a["frame_high"] + low + high, *((1, self.shape[1]) if self.flat else (n - 2 * off for n in self.shape[1:]))
         offset = a["offset_bytes"] + (a["frame_low"] - low) * plane + off * (row + dtype.itemsize)
         return RawArray(self.path, shape, dtype, offset, row, plane, a["name"], self._unchanged, self._hashes(a["buffer"]))
 

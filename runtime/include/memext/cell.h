@@ -18,31 +18,29 @@
  * Before the include:
  *   MX_NAME             text, up to 63 characters
  *   MX_RADIUS           1 to 8: how far AT of a state field may reach in x, y and z
- *   MX_STATE(F)         the fields of the state, up to 32, with different names of up to 23 characters. A
- *                       name is no word of a cell (X, T, NX ...) and not the macro's argument F. For a field
- *                       F, rename the argument: MX_STATE(ITEM) ITEM(F, double).
- *   MX_FORM             MX_JACOBI (default): the new state from the old one.
- *                       MX_LEAPFROG: u(t+1) from u(t), over u(t-1), which is OLD(u).
- *                       MX_STAGGERED: a time step is two levels; MX_CELL_B computes the fields of MX_PARTNER
- *                       from those of MX_STATE, then MX_CELL_A those of MX_STATE from those of MX_PARTNER;
- *                       OLD is the value that is replaced.
- *   MX_STAGES           of MX_JACOBI, 2 to 16: a time step is so many levels, MX_CELL_1, MX_CELL_2 and so on
- *                       instead of MX_CELL, see below; optional
- *   MX_PARTNER(F)       staggered: the fields of the other array
- *   MX_FIXED(F)         up to 32 fields that are only read: double, float, uint8_t, uint16_t or int16_t
- *   MX_FIXED_RADIUS     how far AT of them reaches, 0 to MX_RADIUS (default 0)
- *   MX_PARAMS(P)        up to 64 numbers that a run may set
- *   MX_REAL             the type of PARAM: double (default) or float
- *   MX_REDUCES(R)       up to 16 reductions, see below, e.g. R(flux, MX_SUM) R(peak, MX_MAX) R(low, MX_MIN);
- *                       optional
+ *   MX_RADII            x, y, z: the same for each axis, instead of MX_RADIUS. With 0 for z the kernel
+ * computes grids of two dimensions, which have no frame in z: MX_RADII 1, 1, 0. Else all three are alike, so
+ * far; x and y always are. MX_STATE(F)         the fields of the state, up to 32, with different names of up
+ * to 23 characters. A name is no word of a cell (X, T, NX ...) and not the macro's argument F. For a field F,
+ * rename the argument: MX_STATE(ITEM) ITEM(F, double). MX_FORM             MX_JACOBI (default): the new state
+ * from the old one. MX_LEAPFROG: u(t+1) from u(t), over u(t-1), which is OLD(u). MX_STAGGERED: a time step is
+ * two levels; MX_CELL_B computes the fields of MX_PARTNER from those of MX_STATE, then MX_CELL_A those of
+ * MX_STATE from those of MX_PARTNER; OLD is the value that is replaced. MX_STAGES           of MX_JACOBI, 2
+ * to 16: a time step is so many levels, MX_CELL_1, MX_CELL_2 and so on instead of MX_CELL, see below;
+ * optional MX_PARTNER(F)       staggered: the fields of the other array MX_FIXED(F)         up to 32 fields
+ * that are only read: double, float, uint8_t, uint16_t or int16_t MX_FIXED_RADIUS     how far AT of them
+ * reaches, 0 to MX_RADIUS (default 0) MX_PARAMS(P)        up to 64 numbers that a run may set MX_REAL the
+ * type of PARAM: double (default) or float MX_REDUCES(R)       up to 16 reductions, see below, e.g. R(flux,
+ * MX_SUM) R(peak, MX_MAX) R(low, MX_MIN); optional
  *
  * In a cell:
- *   AT(field, dx, dy, dz)   the value before this level, in the type of the field
+ *   AT(field, dx, dy, dz)   the value before this level, in the type of the field; of grids of two dimensions
+ *                           AT(field, dx, dy)
  *   SET(field, value)       the new value of a field of the array that is computed
  *   OLD(field)              the value that SET replaces (not with MX_JACOBI)
  *   PARAM(name)
  *   X Y Z                   index of the cell, int64_t, frame not counted: 0 to NX-1, NY-1, NZ-1
- *   NX NY NZ                interior cells of the grid
+ *   NX NY NZ                interior cells of the grid; of two dimensions NZ is 1, and Z is 0
  *   T                       time step that the new values are computed from, from 0
  *
  * If a cell does not SET a field, the new value of the field is AT(field, 0, 0, 0); with MX_STAGGERED it is
@@ -55,8 +53,8 @@
  * after every stage. T is the same in all of them. Point sources and probes act after the last one.
  *
  * Reductions: numbers that a run takes at its check steps (--check, --until), the sum, the maximum or the
- * minimum of an expression over all cells, and of every plane of z. After the cells, for each name of
- * MX_REDUCES:
+ * minimum of an expression over all cells, and of every plane of z (of two dimensions: of every row). After
+ * the cells, for each name of MX_REDUCES:
  *
  *     MX_REDUCE(flux)
  *         RESULT(AT(k, 0, 0, 0) * (AT(u, 0, 0, 1) - AT(u, 0, 0, 0)));
@@ -92,7 +90,8 @@
 enum { MX_JACOBI, MX_LEAPFROG, MX_STAGGERED };
 
 /* Some rows of one plane of one level. Pointers are to cell 0 of a row (frame included), of the patch's first
- * row; pitches are bytes from row to row. */
+ * row; pitches are bytes from row to row. A kernel whose radius in z is 0 is given a grid of two dimensions
+ * as planes of one row: y here is 0, and what the cell calls Y and NY is z and nz here. */
 struct mx_row {
     void *const *out; /* [fields of the array written]: holds the old values on entry */
     const void *const
@@ -141,7 +140,7 @@ struct mx_kernel {
     uint32_t size, version; /* of this struct; MX_CELL_VERSION */
     uint32_t row_size, field_size, param_size, reduce_size;
     int32_t form, real_bytes;
-    int32_t radius[3], fixed_radius; /* of the state along x, y and z: alike, so far */
+    int32_t radius[3], fixed_radius; /* of the state along x, y and z: alike, or that of z is 0 */
     int32_t n_state, n_partner, n_fixed, n_param, n_reduce;
     int32_t n_levels; /* of a step: 1, staggered 2, jacobi MX_STAGES */
     uint64_t flags;   /* 0 */
@@ -155,7 +154,7 @@ struct mx_kernel {
 
 #endif
 
-#if !defined(MX_NAME) && (defined(MX_RADIUS) || defined(MX_STATE))
+#if !defined(MX_NAME) && (defined(MX_RADIUS) || defined(MX_RADII) || defined(MX_STATE))
 #error MX_NAME is not defined: a kernel defines it, MX_RADIUS and MX_STATE before it includes memext/cell.h
 #endif
 
@@ -164,6 +163,26 @@ struct mx_kernel {
 
 #include <math.h>
 
+#ifdef MX_RADII
+#ifdef MX_RADIUS
+#error MX_RADIUS and MX_RADII are both defined: leave one of them out
+#endif
+#define MX_OF_RADII_(PICK, ...) PICK(__VA_ARGS__)
+#define MX_RADIUS_X_(x, y, z) (x)
+#define MX_RADIUS_Y_(x, y, z) (y)
+#define MX_RADIUS_Z_(x, y, z) (z)
+#define MX_RADIUS MX_OF_RADII_(MX_RADIUS_X_, MX_RADII)
+#if MX_OF_RADII_(MX_RADIUS_Z_, MX_RADII) == 0
+#define MX_FLAT_ 1 /* two dimensions */
+#endif
+_Static_assert(
+    MX_OF_RADII_(MX_RADIUS_Y_, MX_RADII) == MX_RADIUS &&
+        (MX_OF_RADII_(MX_RADIUS_Z_, MX_RADII) == MX_RADIUS || MX_OF_RADII_(MX_RADIUS_Z_, MX_RADII) == 0),
+    "MX_RADII x, y, z: x and y are alike, and z is as well or 0; take the largest for those that differ");
+#endif
+#ifndef MX_FLAT_
+#define MX_FLAT_ 0
+#endif
 #ifndef MX_RADIUS
 #error MX_RADIUS is not defined: how far the kernel reads in x, y and z, e.g. #define MX_RADIUS 1
 #endif
@@ -261,7 +280,7 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
                                     .reduce_size = sizeof(struct mx_cell_reduce),
                                     .form = MX_FORM,
                                     .real_bytes = sizeof(mx_real),
-                                    .radius = {MX_RADIUS, MX_RADIUS, MX_RADIUS},
+                                    .radius = {MX_RADIUS, MX_RADIUS, MX_FLAT_ ? 0 : MX_RADIUS},
                                     .fixed_radius = MX_FIXED_RADIUS,
                                     .n_state = mx_n_state,
                                     .n_partner = mx_n_partner,
@@ -286,11 +305,19 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
     _Static_assert(                                                                                          \
         __builtin_choose_expr(MX_CONSTANT_(d), (d) >= -mx_reach_##name && (d) <= mx_reach_##name, 1),        \
         "AT(" #name ", ...) reaches farther than MX_RADIUS (or MX_FIXED_RADIUS) says")
+#if MX_FLAT_
+#define MX_REACHES_Z_(d, name)                                                                               \
+    _Static_assert(__builtin_choose_expr(MX_CONSTANT_(d), (d) == 0, 1),                                      \
+                   "AT(" #name                                                                               \
+                   ", ...) leaves the plane, and MX_RADII says that the grid has two dimensions")
+#else
+#define MX_REACHES_Z_(d, name) MX_REACHES_(d, name)
+#endif
 #define MX_ALLOWED_(dx, dy, dz, name)                                                                        \
     (0 * (int64_t)sizeof(struct {                                                                            \
          MX_REACHES_(dx, name);                                                                              \
          MX_REACHES_(dy, name);                                                                              \
-         MX_REACHES_(dz, name);                                                                              \
+         MX_REACHES_Z_(dz, name);                                                                            \
          char mx_nothing;                                                                                    \
      }))
 #define MX_HAS_OLD_                                                                                          \
@@ -302,22 +329,37 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 /* AT reads the widened copy only at constant offsets: the copy reaches no farther than MX_FIXED_RADIUS. */
 #define MX_FROM_(type, at, pitch, dy)                                                                        \
     ((const type *)((const char *)(at) + (mx_row + (mx_among + (dy))) * (pitch)))
-#define AT(name, dx, dy, dz)                                                                                 \
+#define MX_AT_(name, dx, dy, dz, row, plane)                                                                 \
     (__builtin_choose_expr(                                                                                  \
         MX_CONSTANT_(dx) && MX_CONSTANT_(dy) && MX_CONSTANT_(dz),                                            \
-        MX_FROM_(mx_near_type_##name, mx_near_##name[(dz) + mx_reach_##name], mx_near_pitch_##name, dy),     \
-        MX_FROM_(mx_type_##name, mx_at_##name[(dz) + mx_reach_##name], mx_pitch_##name,                      \
-                 dy))[mx_x + (dx) + MX_ALLOWED_(dx, dy, dz, name)])
+        MX_FROM_(mx_near_type_##name, mx_near_##name[(plane) + mx_reach_##name], mx_near_pitch_##name, row), \
+        MX_FROM_(mx_type_##name, mx_at_##name[(plane) + mx_reach_##name], mx_pitch_##name,                   \
+                 row))[mx_x + (dx) + MX_ALLOWED_(dx, dy, dz, name)])
+#if MX_FLAT_ /* rows are planes of the arrays; dz may be left out */
+#define MX_AT_3_(name, dx, dy, dz) MX_AT_(name, dx, dy, dz, dz, dy)
+#define MX_AT_2_(name, dx, dy) MX_AT_(name, dx, dy, 0, 0, dy)
+#define MX_PICK_AT_(name, a, b, c, which, ...) which
+#define AT(...) MX_PICK_AT_(__VA_ARGS__, MX_AT_3_, MX_AT_2_, MX_AT_2_)(__VA_ARGS__)
+#else
+#define AT(name, dx, dy, dz) MX_AT_(name, dx, dy, dz, dy, dz)
+#endif
 #define OLD(name) (MX_HAS_OLD_ ? mx_old_##name : mx_old_##name)
 #define SET(name, value) ((void)(mx_out_##name[mx_x] = (value)))
 #define PARAM(name) (mx_value_##name)
 #define X (mx_x - MX_RADIUS)
+#if MX_FLAT_
+#define Y (mx_r->z)
+#define Z ((int64_t)0)
+#define NY (mx_r->nz)
+#define NZ ((int64_t)1)
+#else
 #define Y (mx_r->y + (mx_row + mx_among))
 #define Z (mx_r->z)
-#define T (mx_r->t)
-#define NX (mx_r->nx)
 #define NY (mx_r->ny)
 #define NZ (mx_r->nz)
+#endif
+#define T (mx_r->t)
+#define NX (mx_r->nx)
 
 /* Declarations for the loop over x: of a field that is read, of a fixed field, of a parameter, and of a field
  * that is written. */
@@ -328,28 +370,29 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
     const int64_t mx_pitch_##name = mx_r->row_pitch, mx_near_pitch_##name = mx_pitch_##name;                 \
     (void)mx_at_##name, (void)mx_pitch_##name, (void)mx_near_##name, (void)mx_near_pitch_##name;
 #define MX_COPIED_(type, n) (MX_IS_SMALL_(type) ? (n) : 1)
+#define MX_FIXED_ROWS_ (MX_FLAT_ ? 0 : MX_FIXED_RADIUS) /* that are read above and below */
 #define MX_READ_FIXED_(name, type)                                                                           \
     const void *const *const mx_at_##name = mx_r->fixed + mx_index_##name * MX_SIDE_(MX_FIXED_RADIUS);       \
     const int64_t mx_pitch_##name = mx_r->fixed_pitch[mx_index_##name];                                      \
     const void *mx_near_##name[MX_SIDE_(MX_FIXED_RADIUS)];                                                   \
     int32_t mx_copy_##name[MX_COPIED_(type, MX_SIDE_(MX_FIXED_RADIUS))]                                      \
-                          [MX_COPIED_(type, MX_SIDE_(MX_FIXED_RADIUS) + mx_together - 1)]                    \
+                          [MX_COPIED_(type, MX_SIDE_(MX_FIXED_ROWS_) + mx_together - 1)]                     \
                           [MX_COPIED_(type, MX_MOST_COPIED_ + 2 * MX_FIXED_RADIUS)];                         \
     const int64_t mx_near_pitch_##name =                                                                     \
         MX_IS_SMALL_(type) ? (int64_t)sizeof mx_copy_##name[0][0] : mx_pitch_##name;                         \
     for (int mx_i = 0; mx_i < MX_SIDE_(MX_FIXED_RADIUS); mx_i++) {                                           \
         mx_near_##name[mx_i] = mx_at_##name[mx_i];                                                           \
-        for (int mx_j = 0; MX_IS_SMALL_(type) && mx_j < MX_SIDE_(MX_FIXED_RADIUS) + mx_together - 1;         \
+        for (int mx_j = 0; MX_IS_SMALL_(type) && mx_j < MX_SIDE_(MX_FIXED_ROWS_) + mx_together - 1;          \
              mx_j++) {                                                                                       \
             const type *mx_from =                                                                            \
-                MX_FROM_(type, mx_at_##name[mx_i], mx_pitch_##name, mx_j - MX_FIXED_RADIUS) + mx_x0 -        \
+                MX_FROM_(type, mx_at_##name[mx_i], mx_pitch_##name, mx_j - MX_FIXED_ROWS_) + mx_x0 -         \
                 MX_FIXED_RADIUS;                                                                             \
             for (int64_t mx_k = 0; mx_k < mx_x1 - mx_x0 + 2 * MX_FIXED_RADIUS; mx_k++)                       \
                 mx_copy_##name[mx_i][mx_j][mx_k] = (int32_t)mx_from[mx_k];                                   \
         }                                                                                                    \
         if (MX_IS_SMALL_(type))                                                                              \
             mx_near_##name[mx_i] =                                                                           \
-                (const char *)&mx_copy_##name[mx_i][MX_COPIED_(type, MX_FIXED_RADIUS + 1) - 1]               \
+                (const char *)&mx_copy_##name[mx_i][MX_COPIED_(type, MX_FIXED_ROWS_ + 1) - 1]                \
                                              [MX_FIXED_RADIUS] -                                             \
                 mx_x0 * (int64_t)sizeof(int32_t) - mx_row * mx_near_pitch_##name;                            \
     }                                                                                                        \

@@ -16,6 +16,21 @@ struct mx_row; /* no kernel, no text */
 #elif !defined(MEMEXT_CELL_DEVICE_H)
 #define MEMEXT_CELL_DEVICE_H
 
+#ifdef MX_RADII /* cell.h */
+#define MX_OF_RADII_(PICK, ...) PICK(__VA_ARGS__)
+#define MX_RADIUS_X_(x, y, z) (x)
+#define MX_RADIUS_Z_(x, y, z) (z)
+#define MX_RADIUS MX_OF_RADII_(MX_RADIUS_X_, MX_RADII)
+#if MX_OF_RADII_(MX_RADIUS_Z_, MX_RADII) == 0
+#define MX_FLAT_ 1 /* two dimensions: the rows of the grid are planes of the arrays */
+#endif
+#endif
+#ifndef MX_FLAT_
+#define MX_FLAT_ 0
+#endif
+/* Cells of frame before the first row of a plane. */
+#define MX_D_RADIUS_Y (MX_FLAT_ ? 0 : MX_RADIUS)
+
 #if defined(__OPENCL_C_VERSION__)
 #pragma OPENCL FP_CONTRACT OFF
 #ifdef cl_khr_fp64
@@ -182,11 +197,11 @@ MX_D_FUNCTION int64_t mx_math_labs(int64_t a) { return a < 0 ? -a : a; }
     ONE(ceil)                                                                                                \
     ONE(trunc)                                                                                               \
     ONE(rint)                                                                                                \
-    ONE(round) ONE(exp) ONE(exp2) ONE(expm1) ONE(log) ONE(log2) ONE(log10) ONE(log1p) ONE(sin) ONE(cos)      \
-        ONE(tan) ONE(sinh) ONE(cosh) ONE(tanh) ONE(asin) ONE(acos) ONE(atan) ONE(asinh) ONE(acosh)           \
-            ONE(atanh) ONE(cbrt) ONE(erf) ONE(erfc) ONE(tgamma) ONE(lgamma) ONE(logb) TWO(fmin) TWO(fmax)    \
-                TWO(fmod) TWO(pow) TWO(atan2) TWO(hypot) TWO(copysign) TWO(fdim) TWO(remainder)              \
-                    TWO(nextafter)
+    ONE(round)                                                                                               \
+    ONE(exp) ONE(exp2) ONE(expm1) ONE(log) ONE(log2) ONE(log10) ONE(log1p) ONE(sin) ONE(cos) ONE(tan)        \
+        ONE(sinh) ONE(cosh) ONE(tanh) ONE(asin) ONE(acos) ONE(atan) ONE(asinh) ONE(acosh) ONE(atanh)         \
+            ONE(cbrt) ONE(erf) ONE(erfc) ONE(tgamma) ONE(lgamma) ONE(logb) TWO(fmin) TWO(fmax) TWO(fmod)     \
+                TWO(pow) TWO(atan2) TWO(hypot) TWO(copysign) TWO(fdim) TWO(remainder) TWO(nextafter)
 #define MX_D_MATH_1(name)                                                                                    \
     MX_D_FUNCTION double mx_math_##name(double a) { return name(a); }
 #define MX_D_MATH_2(name)                                                                                    \
@@ -555,7 +570,14 @@ MX_FIXED(MX_D_IS_FIXED)
         mx_out_##name[mx_x] = mx_set_##name;
 #else
 #define MX_D_NO_STAGE
+#if MX_FLAT_
+#define MX_D_AT_3(name, dx, dy, dz) MX_D_AT(name, dx, dz, dy)
+#define MX_D_AT_2(name, dx, dy) MX_D_AT(name, dx, 0, dy)
+#define MX_D_PICK_AT(name, a, b, c, which, ...) which
+#define AT(...) MX_D_PICK_AT(__VA_ARGS__, MX_D_AT_3, MX_D_AT_2, MX_D_AT_2)(__VA_ARGS__)
+#else
 #define AT(name, dx, dy, dz) MX_D_AT(name, dx, dy, dz)
+#endif
 #endif
 #define OLD(name) mx_old_##name
 #define PARAM(name) ((mx_real)(MX_D_VALUE_##name))
@@ -874,7 +896,7 @@ MX_D_FUNCTION double mx_d_least(double a, double b) { return b < a || b != b ? b
         if (mx_i > 0 && MX_D_SAME_CELL(mx_p, mx_p - 8)) return;                                              \
         const int64_t mx_x = mx_p[0] + MX_RADIUS;                                                            \
         for (int64_t mx_k = 0; mx_k < 9; mx_k++) {                                                           \
-            const int64_t mx_y = mx_p[1] + MX_RADIUS + (mx_k % 3 - 1) * MX_D_NY - mx_y0;                     \
+            const int64_t mx_y = mx_p[1] + MX_D_RADIUS_Y + (mx_k % 3 - 1) * MX_D_NY - mx_y0;                 \
             const int64_t mx_z = mx_p[2] + MX_RADIUS - MX_D_FIRST_PLANE + (mx_k / 3 - 1) * MX_D_NZ - mx_z0;  \
             if (mx_y < 0 || mx_y >= mx_rows || mx_z < 0 || mx_z >= mx_planes) continue;                      \
             MX_D_GLOBAL char *const mx_at = MX_D_ROW_AT(mx_to, mx_first, mx_slots, mx_z, mx_y0 + mx_y);      \
@@ -899,7 +921,7 @@ MX_D_FUNCTION double mx_d_least(double a, double b) { return b < a || b != b ? b
         const int64_t mx_i = MX_D_ITEM(0);                                                                   \
         if (mx_i >= mx_points || MX_D_ITEM(1) > 0) return;                                                   \
         MX_D_GLOBAL const int64_t *mx_p = mx_table + 8 * (mx_from + mx_i);                                   \
-        const int64_t mx_y = mx_p[1] + MX_RADIUS - mx_y0,                                                    \
+        const int64_t mx_y = mx_p[1] + MX_D_RADIUS_Y - mx_y0,                                                \
                       mx_z = mx_p[2] + MX_RADIUS - MX_D_FIRST_PLANE - mx_z0;                                 \
         if (mx_y < 0 || mx_y >= mx_rows || mx_z < 0 || mx_z >= mx_planes) return;                            \
         if (mx_p[4] >= 0 && mx_p[4] != ARRAY) return;                                                        \
@@ -1014,11 +1036,18 @@ MX_D_IMAGE(mx_image, MX_STATE)
 #endif
 
 #define X ((int64_t)mx_x - MX_RADIUS)
+#if MX_FLAT_
+#define Y mx_inside(mx_z - MX_RADIUS + MX_D_FIRST_PLANE, MX_D_NZ)
+#define Z ((int64_t)0)
+#define NY ((int64_t)MX_D_NZ)
+#define NZ ((int64_t)1)
+#else
 #define Y mx_inside(mx_y - MX_RADIUS, MX_D_NY)
 #define Z mx_inside(mx_z - MX_RADIUS + MX_D_FIRST_PLANE, MX_D_NZ)
-#define T mx_t
-#define NX ((int64_t)MX_D_NX)
 #define NY ((int64_t)MX_D_NY)
 #define NZ ((int64_t)MX_D_NZ)
+#endif
+#define T mx_t
+#define NX ((int64_t)MX_D_NX)
 
 #endif

@@ -321,7 +321,9 @@ uint64_t mx_block_bytes(const mx_block *block);
  *     mx_run_open -> [mx_run_prepare] -> mx_run_start -> mx_run_wait or mx_run_poll ... -> mx_run_close
  *
  * The grid has nz planes of ny rows of nx cells (x is fastest in memory) and around them a frame of h cells
- * on every side, h being the radius of the stencil; the frame keeps its initial value. */
+ * on every side, h being the radius of the stencil; the frame keeps its initial value. A kernel with #define
+ * MX_RADII h, h, 0 computes grids of two dimensions, ny rows of nx cells: nz is 1, and z has no frame. Where
+ * whole planes are handed over one by one, of such a grid whole rows are. */
 
 typedef struct mx_run mx_run;
 
@@ -334,6 +336,7 @@ struct mx_grid {
     int64_t nx, ny, nz; /* cells, the frame included, if there is one */
     char dtype[8];  /* element: "f64" or "f32"; of fields that a kernel only reads also "u8", "u16", "i16" */
     char field[32]; /* with a kernel the field that is meant, since open is called for each; "" without */
+    bool flat;      /* the kernel computes grids of two dimensions: nz is 1, and z has no frame */
 };
 
 /* A box of cells of a grid, and memory for it: cell (x, y, z), counted from the first cell of struct mx_grid

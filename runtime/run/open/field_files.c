@@ -55,7 +55,7 @@ static void tell(struct mx_run *r, const struct mx_run_field *f) {
     struct mx_device_facts facts = {.size = sizeof facts};
     *file = (struct mx_report_file){
         .field = f->name, .path = f->path, .inside = f->inside, .in_place = f->in_place};
-    if (r->system->profile[f->index].alike != 0) mx_alike_text(f->alike, file->alike);
+    if (r->system->profile[f->index].alike != 0) mx_alike_told(&r->o.problem, f->alike, file->alike);
     if (r->file[f->index] == NULL) return;
     mx_device_facts(r->file[f->index], &facts);
     file->page_cache = !facts.bypasses_page_cache;

@@ -57,14 +57,13 @@ static int same_kind(struct mx_run *r, const char *place) {
 int mx_run_same_equation(struct mx_run *r, const char *place) {
     const struct mx_problem *a = &r->o.problem, *b = &r->note.problem;
     const double *c = b->coef;
+    char stored[MX_EXTENTS_TEXT], asked[MX_EXTENTS_TEXT];
     const bool typed = r->o.same && r->o.input == NULL && !r->o.source; /* else the file says it */
     int err = same_kind(r, place);
     if (err < 0) return err;
     if (mx_option_given(&r->o, "size") && (a->nx != b->nx || a->ny != b->ny || a->nz != mx_all_planes(b)))
-        return differs(r, place, "-n",
-                       "of %lld x %lld x %lld, %lld steps, not of the size asked for, %lld x %lld x %lld",
-                       (long long)b->nx, (long long)b->ny, (long long)mx_all_planes(b), (long long)b->nt,
-                       (long long)a->nx, (long long)a->ny, (long long)a->nz);
+        return differs(r, place, "-n", "of %s, %lld steps, not of the size asked for, %s",
+                       mx_extents_text(b, stored), (long long)b->nt, mx_extents_text(a, asked));
     if (mx_option_given(&r->o, "steps") && a->nt != b->nt && r->note.probes != 0 && !r->comparing)
         return differs(r, place, "-t",
                        "of %lld steps, and its file of traces (--probes-out) has no room for %lld",

@@ -40,7 +40,7 @@ bool mx_run_has_hashes(const struct mx_run *r) { return r->o.integrity || r->not
 /* Tables of hashes: 4 bytes for each row of each Buffer at most, and for each unit of a Buffer of C. */
 static uint64_t integrity_bytes(const struct mx_run *r) {
     const struct mx_problem *p = &r->o.problem;
-    const uint64_t rows = (uint64_t)(p->ny + 2 * p->h), planes = (uint64_t)(p->nz + 2 * p->h);
+    const uint64_t rows = (uint64_t)(p->ny + 2 * mx_halo_y(p)), planes = (uint64_t)(p->nz + 2 * p->h);
     uint64_t bytes = (mx_reads_old(p) ? 8 : 4) * MX_BUFFERS * rows * planes + (1u << 20);
     for (int32_t i = 0; i < mx_fixed_count(p); i++) {
         const struct mx_fixed_layout *f = &r->tuned.layout.fixed[i]; /* of the last plan, if there was one */

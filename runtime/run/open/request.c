@@ -22,9 +22,10 @@ enum { LINE_BYTES = 64, PAGE_BYTES = 4096, LARGEST_BLOCK_BYTES = 65536 };
 enum { CALIBRATION_SHARE = 4 }; /* of DRAM, a quarter at most */
 
 struct mx_grid mx_grid_of(const struct mx_problem *p, int32_t frame) {
-    struct mx_grid g = {.size = sizeof g, .frame = frame};
+    struct mx_grid g = {.size = sizeof g, .frame = frame, .flat = p->flat};
     const int64_t h2 = 2 * (int64_t)frame;
-    if (p->nx > 0) g.nx = p->nx + h2, g.ny = p->ny + h2, g.nz = p->nz + h2;
+    if (p->nx > 0 && p->flat) g.nx = p->nx + h2, g.ny = p->nz + h2, g.nz = 1;
+    if (p->nx > 0 && !p->flat) g.nx = p->nx + h2, g.ny = p->ny + h2, g.nz = p->nz + h2;
     snprintf(g.dtype, sizeof g.dtype, "%s", mx_dtype_name(p->dtype));
     return g;
 }
@@ -111,11 +112,32 @@ int mx_check_series(const struct mx_options *o, const struct mx_system *s, mx_wh
     return 0;
 }
 
+/* Of the kernel, which -n has to agree with. */
+int mx_take_dimensions(struct mx_options *o, const struct mx_system *s, mx_why *why) {
+    struct mx_problem *p = &o->problem;
+    if (p->flat && !s->flat)
+        return mx_fail(
+            why, -EINVAL,
+            "-n %lld %lld is a grid of two dimensions, and the kernel \"%s\" reads cells in x, y and z: "
+            "give -n NX NY NZ, or a kernel with #define MX_RADII %d, %d, 0",
+            (long long)p->nx, (long long)p->nz, s->name, s->h, s->h);
+    if (s->flat && !p->flat && p->nx > 0 && p->nz != 1)
+        return mx_fail(
+            why, -EINVAL,
+            "-n %lld %lld %lld has three dimensions, and the kernel \"%s\" computes grids of two (its "
+            "radius in z is 0): give -n NX NY, or a kernel with #define MX_RADIUS %d",
+            (long long)p->nx, (long long)p->ny, (long long)p->nz, s->name, s->h);
+    if (s->flat && !p->flat && p->nx > 0) p->nz = p->ny, p->ny = 1;
+    p->flat = s->flat;
+    return 0;
+}
+
 int mx_take_kernel(struct mx_options *o, const struct mx_note *stored, mx_why *why, struct mx_system **out) {
     struct mx_system *s;
     int err = open_kernel(o, stored, why, &s);
     if (err < 0) return err;
     if (stored == NULL) o->problem.h = s->h;
+    if ((err = mx_take_dimensions(o, s, why)) < 0) return mx_kernel_close(s), err;
     o->problem.dtype = s->field[0][0].dtype;
     o->problem.stencil[0] = 0;
     o->problem.system = s;

@@ -18,6 +18,8 @@ struct mx_grid mx_grid_of(const struct mx_problem *problem, int32_t frame);
 /* Extents and element type of the problem are those of a grid that is there, called `name`; what else was
  * given is checked against it. -EINVAL. */
 int mx_take_grid(struct mx_options *options, const char *name, const struct mx_grid *grid, mx_why *why);
+/* Two dimensions or three, as the kernel computes; -n must agree. -EINVAL. */
+int mx_take_dimensions(struct mx_options *options, const struct mx_system *system, mx_why *why);
 /* Is the machine of the plan another one, which options or a file describe? */
 bool mx_machine_is_described(const struct mx_options *options);
 /* This machine; or that of --topology; or what --cores, --sockets, --l2 and --l3 say, the rest as here.

@@ -22,11 +22,11 @@ int mx_run_take_sides(struct mx_run *r) {
 }
 
 int mx_run_check_frames(struct mx_run *r) {
-    int err = mx_frame_check_sides(&r->made, &r->sides, 0, 0, &r->why);
+    int err = mx_frame_check_sides(&r->made, &r->sides, &r->o.problem, 0, 0, &r->why);
     for (int32_t i = 0; i < r->fields.n && err == 0; i++) {
         const struct mx_run_field *f = &r->fields.field[i];
         if (f->array != MX_FIELD_OF_C && f->init == NULL)
-            err = mx_frame_check_sides(&f->made, &r->sides, f->array, f->index, &r->why);
+            err = mx_frame_check_sides(&f->made, &r->sides, &r->o.problem, f->array, f->index, &r->why);
     }
     return err;
 }

@@ -139,17 +139,20 @@ static int64_t whole_of(const json_t *note, const char *key, int64_t otherwise) 
 static bool has_cells_of(const json_t *note, size_t field, int directory, const char *name) {
     const json_t *shape = json_object_get(note, "shape"),
                  *type = json_array_get(json_object_get(note, "types"), field);
+    const size_t n = json_array_size(shape);
     struct mx_npy npy;
     struct stat st;
     const int fd =
         mx_retry(openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
     if (fd < 0) return false;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return close(fd), false;
-    if (mx_npy_open_fd(fd, name, true, 3, NULL, &npy) < 0) return false; /* closed */
+    if (mx_npy_open_fd(fd, name, true, n == 2 ? 2 : 3, NULL, &npy) < 0)
+        return false; /* closed */
     bool same = npy.data_offset_bytes == MX_SNAPSHOT_HEAD_BYTES &&
                 st.st_mtim.tv_sec >= whole_of(note, "begun_unix_s", 0) - CLOCK_STEP_S;
     if (json_is_string(type)) same &= strcmp(json_string_value(type), mx_dtype_name(npy.dtype)) == 0;
-    for (size_t i = 0; i < 3; i++) same &= json_integer_value(json_array_get(shape, i)) == npy.shape[i];
+    for (size_t i = 0; i < n; i++)
+        same &= json_integer_value(json_array_get(shape, i)) == npy.shape[i == n - 1 ? 2 : i];
     same &= st.st_size ==
             MX_SNAPSHOT_HEAD_BYTES + npy.shape[0] * npy.shape[1] * npy.shape[2] * mx_dtype_bytes(npy.dtype);
     close(fd);
@@ -340,7 +343,8 @@ int mx_snapshots_write_note(struct mx_run *r, const struct mx_snapshots_found *f
     struct mx_output output;
     json_t *former = is_ours(r, f) ? read_note(s->asked.directory) : NULL;
     json_t *o = json_object(), *cells = json_array(), *fields = json_array(), *types = json_array();
-    for (int i = 0; i < 3; i++) json_array_append_new(cells, json_integer(s->cells[i]));
+    for (int i = 0; i < 3; i++)
+        if (i != 1 || !r->whole.flat) json_array_append_new(cells, json_integer(s->cells[i]));
     for (int32_t i = 0; i < s->n_files; i++) json_array_append_new(fields, json_string(s->file[i].name));
     for (int32_t i = 0; i < s->n_files; i++)
         json_array_append_new(types, json_string(mx_dtype_name(s->file[i].dtype)));

@@ -40,7 +40,7 @@ static int open_joint(struct mx_run *r, struct mx_snapshot_file *f, int64_t step
     f->output.fd = fd;
     if (!mx_run_leads(r)) return 0;
     int err = mx_output_reserve(&f->output, (uint64_t)bytes, "the snapshot", why);
-    if (err == 0) err = mx_npy_begin(fd, f->dtype, s->cells, why, &f->npy);
+    if (err == 0) err = mx_npy_begin_grid(fd, f->dtype, r->whole.flat, s->cells, why, &f->npy);
     if (err == 0) s->bytes += MX_SNAPSHOT_HEAD_BYTES;
     return err;
 }
@@ -63,7 +63,7 @@ static int begin_step(struct mx_run *r, int64_t step, mx_why *why) {
                              MX_OUTPUT_SWEPT | (r->resumed || r->o.overwrite ? MX_OUTPUT_REPLACE : 0), why,
                              &f->output);
         if (err == 0) err = mx_output_reserve(&f->output, (uint64_t)bytes, "the snapshot", why);
-        if (err == 0) err = mx_npy_begin(f->output.fd, f->dtype, s->cells, why, &f->npy);
+        if (err == 0) err = mx_npy_begin_grid(f->output.fd, f->dtype, r->whole.flat, s->cells, why, &f->npy);
         if (err == 0) s->bytes += MX_SNAPSHOT_HEAD_BYTES;
     }
     return err;
@@ -130,9 +130,9 @@ int mx_snapshot_rows(void *context, int64_t step, int array, int64_t z, int64_t 
     struct mx_run *r = context;
     struct mx_run_snapshots *s = &r->parts.snapshots;
     const uint64_t begin = mx_clock_ns();
-    const int64_t h = r->o.problem.h, stride = s->asked.stride,
-                  zi = (z - h + r->o.problem.first_plane) / stride, yi = (y0 - h + stride - 1) / stride,
-                  end = (y1 - h + stride - 1) / stride;
+    const int64_t h = r->o.problem.h, hy = mx_halo_y(&r->o.problem), stride = s->asked.stride,
+                  zi = (z - h + r->o.problem.first_plane) / stride, yi = (y0 - hy + stride - 1) / stride,
+                  end = (y1 - hy + stride - 1) / stride;
     const bool staggered = mx_form(&r->o.problem) == MX_STAGGERED;
     int err = s->open_step == step ? 0 : begin_step(r, step, why);
     for (int32_t i = 0; i < s->n_files && err == 0; i++) {
@@ -140,7 +140,7 @@ int mx_snapshot_rows(void *context, int64_t step, int array, int64_t z, int64_t 
         const int64_t offset =
             r->report.layout.field_offset_bytes[array][f->index] + h * mx_dtype_bytes(f->dtype);
         if (staggered && f->array != array) continue;
-        err = write_rows(s, f, zi, yi, end - yi, from + (yi * stride + h - y0) * pitch + offset, pitch, why);
+        err = write_rows(s, f, zi, yi, end - yi, from + (yi * stride + hy - y0) * pitch + offset, pitch, why);
     }
     return settle(s, 0, err, why, begin);
 }

@@ -19,7 +19,7 @@ static int digest_plane(void *context, int64_t z, char *plane) {
     const struct mx_problem *p = &d->run->o.problem;
     const struct mx_layout *l = &d->run->report.layout;
     if (z < p->h || z >= p->nz + p->h) return 0;
-    for (int64_t y = p->h; y < p->ny + p->h; y++)
+    for (int64_t y = mx_halo_y(p); y < p->ny + mx_halo_y(p); y++)
         for (int32_t f = 0; f < mx_field_count(p, d->array); f++) {
             const int64_t element = mx_dtype_bytes(mx_field_dtype(p, d->array, f));
             const char *row = plane + y * l->row_pitch_bytes + l->field_offset_bytes[d->array][f];

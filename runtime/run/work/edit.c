@@ -35,7 +35,8 @@ static int32_t boxes_of(struct mx_run *r, int64_t z, char *const plane[2], struc
     const struct mx_problem *p = &r->o.problem;
     const struct mx_layout *l = &r->report.layout;
     const bool frame = mx_run_edits_frame(r), leapfrog = mx_form(p) == MX_LEAPFROG;
-    const int64_t h = p->h, less = frame ? 0 : h, of_all = z + p->first_plane - less;
+    const int64_t h = p->h, less = frame ? 0 : h, less_y = frame ? 0 : mx_halo_y(p),
+                  of_all = z + p->first_plane - less;
     const int odd = (int)(mx_levels_of(p, r->first_time) & 1);
     int32_t n = 0;
     if ((!frame || mx_has_neighbour(p, 0)) && z < h) return 0;
@@ -46,16 +47,18 @@ static int32_t boxes_of(struct mx_run *r, int64_t z, char *const plane[2], struc
         const int array = f == NULL ? 0 : leapfrog ? f->array ^ odd : f->array;
         const int32_t index = f != NULL ? f->index : 0;
         const int64_t cell = mx_dtype_bytes(f != NULL ? f->dtype : p->dtype);
-        box[n++] = (struct mx_grid_box){.size = sizeof *box,
-                                        .x1 = p->nx + 2 * (h - less),
-                                        .y1 = p->ny + 2 * (h - less),
-                                        .z0 = of_all,
-                                        .z1 = of_all + 1,
-                                        .row_pitch_bytes = l->row_pitch_bytes,
-                                        .plane_pitch_bytes = l->plane_pitch_bytes,
-                                        .data = plane[array] + l->field_offset_bytes[array][index] +
-                                                less * (l->row_pitch_bytes + cell),
-                                        .field = f != NULL ? f->name : "u"};
+        box[n] = (struct mx_grid_box){.size = sizeof *box,
+                                      .x1 = p->nx + 2 * (h - less),
+                                      .y1 = p->ny + 2 * (mx_halo_y(p) - less_y),
+                                      .z0 = of_all,
+                                      .z1 = of_all + 1,
+                                      .row_pitch_bytes = l->row_pitch_bytes,
+                                      .plane_pitch_bytes = l->plane_pitch_bytes,
+                                      .data = plane[array] + l->field_offset_bytes[array][index] +
+                                              less_y * l->row_pitch_bytes + less * cell,
+                                      .field = f != NULL ? f->name : "u"};
+        if (p->flat) box[n] = mx_box_of_users(&box[n]);
+        n++;
     }
     return n;
 }
@@ -65,8 +68,10 @@ static int read_file(struct mx_run *r, const struct mx_run_field *f, const struc
     const struct mx_problem *p = &r->whole;
     const struct mx_layout rows = {.row_pitch_bytes = box->row_pitch_bytes,
                                    .plane_pitch_bytes = box->plane_pitch_bytes};
-    const int64_t h = mx_run_edits_frame(r) && !f->frame ? p->h : 0, z = box->z0 - h;
-    char *at = (char *)box->data + h * (box->row_pitch_bytes + mx_dtype_bytes(f->dtype));
+    const bool inside = mx_run_edits_frame(r) && !f->frame;
+    const int64_t h = inside ? p->h : 0, hy = inside ? mx_halo_y(p) : 0,
+                  z = (p->flat ? box->y0 : box->z0) - h;
+    char *at = (char *)box->data + hy * box->row_pitch_bytes + h * mx_dtype_bytes(f->dtype);
     return h > 0 && (z < 0 || z >= p->nz) ? 0 : mx_npy_read(&f->npy, z, 1, at, &rows, &r->why);
 }
 

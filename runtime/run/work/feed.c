@@ -25,15 +25,15 @@ static struct rows rows_at(const struct mx_run *r, const struct mx_fuse_field *f
     const struct mx_frame *made = &f->field.made;
     const bool included = f->field.init != NULL || made->kind == MX_FRAME_INCLUDED;
     const bool as_they_are = included && mx_sides_fixed(&p->sides, MX_DIM_Y);
-    const bool inside = y >= p->h && y < p->ny + p->h;
+    const bool inside = y >= mx_halo_y(p) && y < p->ny + mx_halo_y(p);
     const struct mx_ends in_y = mx_ends_of(&p->sides, f->field.array, f->field.index, MX_DIM_Y),
                          in_z = mx_ends_of(&p->sides, f->field.array, f->field.index, MX_DIM_Z);
     struct rows s = {.n = 1,
-                     .fy = mx_side_source(in_y.side, p->ny, p->h, y),
+                     .fy = mx_side_source(in_y.side, p->ny, mx_halo_y(p), y),
                      .fz = mx_side_source(in_z.side, p->nz, p->h, z + r->o.problem.first_plane)};
-    if (as_they_are || inside) s.n = (as_they_are ? y1 : mx_min(y1, p->ny + p->h)) - y;
+    if (as_they_are || inside) s.n = (as_they_are ? y1 : mx_min(y1, p->ny + mx_halo_y(p))) - y;
     if (included) return s;
-    s.fy = mx_frame_source(made, p->ny, p->h, s.fy);
+    s.fy = mx_frame_source(made, p->ny, mx_halo_y(p), s.fy);
     s.fz = mx_frame_source(made, p->nz, p->h, s.fz);
     if (s.fz < 0) s.fy = -1;
     return s;

@@ -155,12 +155,17 @@ int mx_run_check_fed(struct mx_run *r, int32_t field, int64_t z, int64_t y0, int
 static const char *describe(const struct mx_run *r, const struct mx_nonfinite *n, char *text,
                             size_t capacity) {
     const struct mx_system *s = r->system;
+    char where[80];
     const bool old = mx_form(&r->o.problem) == MX_LEAPFROG && r->finite.initial &&
                      n->array != (mx_levels_of(&r->o.problem, r->first_time) & 1);
-    snprintf(text, capacity, "%lld %s not finite, %s is %s%s at x=%lld, y=%lld, z=%lld", (long long)n->cells,
+    if (r->whole.flat)
+        snprintf(where, sizeof where, "x=%lld, y=%lld", (long long)n->x, (long long)n->z);
+    else
+        snprintf(where, sizeof where, "x=%lld, y=%lld, z=%lld", (long long)n->x, (long long)n->y,
+                 (long long)n->z);
+    snprintf(text, capacity, "%lld %s not finite, %s is %s%s at %s", (long long)n->cells,
              n->cells == 1 ? "cell that is" : "cells that are", n->cells == 1 ? "it" : "the first",
-             s != NULL ? s->field[n->array][n->field].name : "u", old ? ".old" : "", (long long)n->x,
-             (long long)n->y, (long long)n->z);
+             s != NULL ? s->field[n->array][n->field].name : "u", old ? ".old" : "", where);
     return text;
 }
 

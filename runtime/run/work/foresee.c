@@ -28,7 +28,7 @@ static void count_load(struct mx_run *r, const struct mx_step *s) {
 
 /* The interior of a region; whether there is any. */
 static bool clip(const struct mx_problem *p, struct mx_region *g) {
-    g->y0 = mx_max(g->y0, p->h), g->y1 = mx_min(g->y1, p->ny + p->h);
+    g->y0 = mx_max(g->y0, mx_halo_y(p)), g->y1 = mx_min(g->y1, p->ny + mx_halo_y(p));
     g->z0 = mx_max(g->z0, p->h), g->z1 = mx_min(g->z1, p->nz + p->h);
     return mx_region_rows(*g) > 0;
 }
@@ -37,8 +37,8 @@ static bool clip(const struct mx_problem *p, struct mx_region *g) {
 static bool follow_planes(const struct mx_problem *p, const struct mx_region *g, int64_t *next) {
     bool in_order = true;
     for (int64_t z = g->z0; z < g->z1; z++) {
-        in_order &= next[z - p->h] == g->y0 - p->h;
-        next[z - p->h] = g->y1 - p->h;
+        in_order &= next[z - p->h] == g->y0 - mx_halo_y(p);
+        next[z - p->h] = g->y1 - mx_halo_y(p);
     }
     return in_order;
 }
@@ -61,12 +61,12 @@ static void follow_store(const struct mx_run *r, const struct mx_step *s, struct
                                                      : (all.y1 - all.y0) * r->report.layout.row_pitch_bytes);
     if (!r->o.bare_output) {
         o->rows += rows_out(r, all);
-        o->file &= !copy && all.y0 == 0 && all.y1 == p->ny + 2 * p->h && all.z0 == o->z;
+        o->file &= !copy && all.y0 == 0 && all.y1 == p->ny + 2 * mx_halo_y(p) && all.z0 == o->z;
         o->z = all.z1;
     }
     if (copy || !clip(p, &g)) return;
     if (r->o.bare_output) o->rows += mx_region_rows(g);
-    o->interior &= g.y0 == p->h && g.y1 == p->ny + p->h && g.z0 == o->interior_z;
+    o->interior &= g.y0 == mx_halo_y(p) && g.y1 == p->ny + mx_halo_y(p) && g.z0 == o->interior_z;
     o->interior_z = g.z1;
     o->planes &= follow_planes(p, &g, o->next);
 }
@@ -90,8 +90,8 @@ static void count_given_frames(struct mx_run *r) {
     for (int end = 0; end < 2 && s->init_both; end++)
         for (int64_t i = 0; i < s->given[end]; i++) {
             const int64_t z = end == 0 ? p->h + i : p->nz + p->h - s->given[end] + i;
-            r->fuse.fed_bytes += mx_fuse_read_bytes(r, z, 0, p->h);
-            r->fuse.fed_bytes += mx_fuse_read_bytes(r, z, p->ny + p->h, p->ny + 2 * p->h);
+            r->fuse.fed_bytes += mx_fuse_read_bytes(r, z, 0, mx_halo_y(p));
+            r->fuse.fed_bytes += mx_fuse_read_bytes(r, z, p->ny + mx_halo_y(p), p->ny + 2 * mx_halo_y(p));
         }
 }
 

@@ -11,11 +11,11 @@ enum { FRAME_GROUP = 64 };
 
 /* Rows of a plane that are frame: all, or h at both ends of y. */
 static int64_t frame_rows(const struct mx_problem *p, int64_t z) {
-    return z < p->h || z >= p->nz + p->h ? p->ny + 2 * p->h : 2 * p->h;
+    return z < p->h || z >= p->nz + p->h ? p->ny + 2 * mx_halo_y(p) : 2 * mx_halo_y(p);
 }
 int64_t mx_fuse_frame_rows(const struct mx_problem *p) {
     const int64_t planes = mx_fuse_end_own(p) - mx_fuse_first_own(p) - p->nz;
-    return planes * (p->ny + 2 * p->h) + p->nz * 2 * p->h;
+    return planes * (p->ny + 2 * mx_halo_y(p)) + p->nz * 2 * mx_halo_y(p);
 }
 
 int64_t mx_fuse_frame_rows_out(const struct mx_run *r) {
@@ -92,7 +92,7 @@ static int count_group(struct mx_run *r, const struct frame_group *g) {
 
 static int use_frames(struct mx_run *r, frame_use *use) {
     const struct mx_problem *p = &r->o.problem;
-    const int64_t pitch = r->report.layout.row_pitch_bytes, all = p->ny + 2 * p->h;
+    const int64_t pitch = r->report.layout.row_pitch_bytes, all = p->ny + 2 * mx_halo_y(p);
     struct frame_group *g = calloc(1, sizeof *g);
     if (g == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the frame of the grid");
     g->capacity = mx_max(MX_FUSE_PIECE_BYTES / pitch, p->h);
@@ -100,9 +100,9 @@ static int use_frames(struct mx_run *r, frame_use *use) {
     int err =
         use != count_group ? mx_block_create(&o, (uint64_t)(g->capacity * pitch), &r->why, &g->block) : 0;
     for (int64_t z = mx_fuse_first_own(p); z < mx_fuse_end_own(p) && err == 0; z++) {
-        const int64_t end = frame_rows(p, z) == all ? all : p->h;
+        const int64_t end = frame_rows(p, z) == all ? all : mx_halo_y(p);
         for (int64_t y = 0, n; y < all && err == 0; y += n) {
-            if (y == end) y = p->ny + p->h; /* of planes inside */
+            if (y == end) y = p->ny + mx_halo_y(p); /* of planes inside */
             n = mx_min((y < end ? end : all) - y, g->capacity);
             if (!add_rows(r, g, z, y, n)) {
                 err = use_group(r, g, use);

@@ -157,7 +157,7 @@ static int64_t rows_of_output(const struct mx_run *r) {
     const struct mx_problem *p = &r->o.problem;
     int64_t planes = 0;
     for (int64_t z = mx_fuse_first_own(p); z < mx_fuse_end_own(p); z++) planes += mx_fuse_places(r, z);
-    return planes * (p->ny + 2 * p->h);
+    return planes * (p->ny + 2 * mx_halo_y(p));
 }
 
 static int decide_result(struct mx_run *r) {

@@ -47,12 +47,12 @@ int mx_run_pass_grid(struct mx_run *r, const char *label, mx_buffer *buffer, boo
 /* ------------------------------------------------------------------ boxes */
 
 /* A plane of the Buffer, as sources and sinks see it, with or without its frame. */
-static struct mx_grid_box box_of(const struct mx_run *r, bool frame, int64_t z, char *plane) {
+static struct mx_grid_box box_inside(const struct mx_run *r, bool frame, int64_t z, char *plane) {
     const struct mx_problem *p = &r->o.problem;
     const struct mx_layout *l = &r->report.layout;
     return (struct mx_grid_box){.size = sizeof(struct mx_grid_box),
                                 .x1 = p->nx + (frame ? 2 * p->h : 0),
-                                .y1 = p->ny + (frame ? 2 * p->h : 0),
+                                .y1 = p->ny + (frame ? 2 * mx_halo_y(p) : 0),
                                 .z0 = z,
                                 .z1 = z + 1,
                                 .row_pitch_bytes = l->row_pitch_bytes,
@@ -61,12 +61,18 @@ static struct mx_grid_box box_of(const struct mx_run *r, bool frame, int64_t z, 
                                 .field = ""};
 }
 
+static struct mx_grid_box box_of(const struct mx_run *r, bool frame, int64_t z, char *plane) {
+    const struct mx_grid_box box = box_inside(r, frame, z, plane);
+    return r->o.problem.flat ? mx_box_of_users(&box) : box;
+}
+
 /* A plane that a sink is to get: *box is it, or false where it gets none of it, since it wants no frame. */
 bool mx_run_box_out(const struct mx_run *r, enum mx_dtype dtype, int64_t z, char *plane,
                     struct mx_grid_box *box) {
     const struct mx_problem *p = &r->o.problem;
     const int64_t of_all = z + p->first_plane;
-    const int64_t h = p->h, corner = h * r->report.layout.row_pitch_bytes + h * mx_dtype_bytes(dtype);
+    const int64_t h = p->h,
+                  corner = mx_halo_y(p) * r->report.layout.row_pitch_bytes + h * mx_dtype_bytes(dtype);
     const bool bare = r->o.bare_output;
     if ((bare || mx_has_neighbour(p, 0)) && z < h) return false;
     if ((bare || mx_has_neighbour(p, 1)) && z >= p->nz + h) return false;
@@ -85,7 +91,10 @@ int mx_run_give_planes(struct mx_run *r, const struct mx_sink *sink, int64_t z, 
     int err = sink->region(sink->context, box, &r->why);
     const int64_t shift = mx_run_frame_shift(r, z);
     if (err == 0 && shift != 0) {
-        box->z0 += shift, box->z1 += shift;
+        if (r->o.problem.flat)
+            box->y0 += shift, box->y1 += shift;
+        else
+            box->z0 += shift, box->z1 += shift;
         err = sink->region(sink->context, box, &r->why);
     }
     return err > 0 ? -EIO : err;
@@ -135,7 +144,7 @@ struct mx_fields_fill mx_run_fill(struct mx_run *r, int32_t array, int32_t index
 
 static int64_t periodic_source(const struct mx_problem *p, int dim, int64_t i) {
     const int64_t n = mx_extent_of(p, dim);
-    return mx_sides_periodic(&p->sides, dim) ? p->h + mx_wrap(i - p->h, n) : i;
+    return mx_sides_periodic(&p->sides, dim) ? mx_halo_of(p, dim) + mx_wrap(i - mx_halo_of(p, dim), n) : i;
 }
 
 int mx_fill_sided_field(void *context, int64_t z, char *plane) {

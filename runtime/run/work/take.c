@@ -15,9 +15,9 @@ int64_t mx_fuse_places(const struct mx_run *r, int64_t z) { return mx_run_frame_
 static int64_t row_in_file(const struct mx_run *r, int64_t z, int64_t y) {
     const struct mx_problem *p = &r->o.problem;
     const int64_t all = z + p->first_plane;
-    const bool inside = z >= p->h && z < p->nz + p->h && y >= p->h && y < p->ny + p->h;
-    if (r->o.bare_output) return inside ? (all - p->h) * p->ny + y - p->h : -1;
-    return z >= mx_fuse_first_own(p) && z < mx_fuse_end_own(p) ? all * (p->ny + 2 * p->h) + y : -1;
+    const bool inside = z >= p->h && z < p->nz + p->h && y >= mx_halo_y(p) && y < p->ny + mx_halo_y(p);
+    if (r->o.bare_output) return inside ? (all - p->h) * p->ny + y - mx_halo_y(p) : -1;
+    return z >= mx_fuse_first_own(p) && z < mx_fuse_end_own(p) ? all * (p->ny + 2 * mx_halo_y(p)) + y : -1;
 }
 
 static void put_at(struct mx_run *r, int64_t number, const char *row) {
@@ -36,7 +36,7 @@ void mx_fuse_put_row(struct mx_run *r, int64_t z, int64_t y, const char *row) {
     const int64_t number = row_in_file(r, z, y), shift = mx_run_frame_shift(r, z);
     if (number < 0) return;
     put_at(r, number, row);
-    if (shift != 0) put_at(r, number + shift * (r->o.problem.ny + 2 * r->o.problem.h), row);
+    if (shift != 0) put_at(r, number + shift * (r->o.problem.ny + 2 * mx_halo_y(&r->o.problem)), row);
 }
 
 static void hash_row(const struct mx_run *r, int64_t z, const char *row) {
@@ -63,7 +63,8 @@ int mx_fuse_take_box(void *context, const struct mx_taken_box *box, mx_why *why)
     for (int64_t z = g.z0; z < g.z1; z++)
         for (int64_t y = g.y0; y < g.y1; y++) {
             const char *row = row_of(box, y, z);
-            const bool inside = z >= p->h && z < p->nz + p->h && y >= p->h && y < p->ny + p->h;
+            const bool inside =
+                z >= p->h && z < p->nz + p->h && y >= mx_halo_y(p) && y < p->ny + mx_halo_y(p);
             if (r->fuse.checksum && inside && !copy) hash_row(r, z, row);
             if (r->fuse.output && !(copy && r->o.bare_output))
                 mx_fuse_put_row(r, z + box->buffer_z, y + box->buffer_y, row);

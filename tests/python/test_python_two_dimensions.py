@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Grids of two dimensions in Python, (ny, nx): u[dx, dy], arrays, files, patterns and results of two dimensions."""
+import numpy as np
+import pytest
+from flat import NX, NY, near, put
+from package import cache, environment, mx  # noqa: F401 (fixtures)
+
+FIXED = ("fixed", "fixed")
+
+
+def cells(shape, dtype="f8", seed=1):
+    return ((np.random.default_rng(seed).random(shape) - 0.5) * (100 if dtype == "u1" else 1)).astype("i1" if dtype == "u1" else dtype).astype(dtype)
+
+
+def heat_kernel(mx):
+    @mx.kernel(fixed={"k": "f4", "m": "u1"}, params={"dt": 0.1})
+    def heat(u, k, m, dt, x, y, t):
+        around = u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1]
+        return u + dt * k * (around - 4 * u) + 1e-3 * (x + 3 * y + t) + 1e-4 * m
+    return heat
+
+
+def wave_kernel(mx):
+    @mx.kernel(fixed="v")
+    def wave(p, v):
+        lap = (p[-2, 0] + p[2, 0]) + (p[0, -2] + p[0, 2]) + p[-1, 1]
+        return (2 * p - p.old) + v[1, -1] * (lap - 5 * p)
+    return wave
+
+
+def plain(u, k, m, steps, t=0):
+    y, x = np.mgrid[0:u.shape[0] - 2, 0:u.shape[1] - 2]
+    for i in range(t, t + steps):
+        around = near(u, 1, -1) + near(u, 1, 1) + near(u, 1, 0, -1) + near(u, 1, 0, 1)
+        u = put(u.copy(), 1, near(u, 1) + 0.1 * near(k, 1).astype("f8") * (around - 4 * near(u, 1)) + 1e-3 * (x + 3 * y + i) + 1e-4 * near(m, 1), FIXED)
+    return u
+
+
+def begin(h=1, *dtypes):
+    return [cells((NY + 2 * h, NX + 2 * h), d, 7 + i) for i, d in enumerate(dtypes)]
+
+
+@pytest.mark.parametrize("dram", [False, True])
+def test_arrays_of_two_dimensions_go_in_and_come_out(mx, quick_place, dram):
+    u, k, m = begin(1, "f8", "f4", "u1")
+    kernel = heat_kernel(mx)
+    where = {"backend": "dram"} if dram else {"device": quick_place}
+    with mx.Run(kernel, u=u, k=k, m=m, dram="64MiB", threads=2, verify=True, **where) as run:
+        assert kernel.flat and run.shape == (NY, NX) and run.framed_shape == u.shape
+        for step in (3, 7):
+            report = run.advance(step).report
+            assert report["verified"] is True and report["problem"]["dimensions"] == 2
+            assert run["u"][...].tobytes() == plain(u, k, m, step).tobytes()
+        assert run["k"][...].tobytes() == k.tobytes()
+        want = plain(u, k, m, 7)
+        assert run["u"].shape == u.shape and run["u"][5, 4] == want[5, 4] and run["u"].ndim == 2
+        assert np.array_equal(run["u"][3:9:2, ::-1], want[3:9:2, ::-1]) and np.array_equal(run["u"][-1], want[-1])
+        assert np.array_equal(np.asarray(run["u"]), want)
+    reference = kernel.reference(7, u=u, k=k, m=m)
+    assert reference["u"].tobytes() == want.tobytes()
+
+
+def test_files_and_numbers_and_arrays_without_frames(mx, quick_place, tmp_path):
+    u, k, _ = begin(1, "f8", "f4", "u1")
+    m = np.full_like(u, 3, "u1")
+    np.save(tmp_path / "u.npy", u)
+    np.save(tmp_path / "k.npy", k)
+    with mx.Run(heat_kernel(mx), u=tmp_path / "u.npy", k=str(tmp_path / "k.npy"), m=3, device=quick_place, dram="64MiB") as run:
+        run.advance(5)
+        assert run["u"][...].tobytes() == plain(u, k, m, 5).tobytes()
+        run["u"].save(tmp_path / "out.npy")
+        assert np.load(tmp_path / "out.npy").tobytes() == plain(u, k, m, 5).tobytes()
+    padded = np.pad(u[1:-1, 1:-1], 1, mode="edge")
+    for frame, framed in (("edge", padded), (2.5, np.pad(u[1:-1, 1:-1], 1, constant_values=2.5))):
+        around = np.pad(k[1:-1, 1:-1], 1, mode="edge") if frame == "edge" else np.pad(k[1:-1, 1:-1], 1, constant_values=2.5)
+        with mx.Run(heat_kernel(mx), u=u[1:-1, 1:-1], k=k[1:-1, 1:-1], m=3, frame=frame, device=quick_place, dram="64MiB") as run:
+            run.advance(4)
+            assert run["u"][...].tobytes() == plain(framed, around, m, 4).tobytes(), frame
+
+
+def test_patterns_need_a_shape_of_two_numbers(mx, quick_place):
+    kernel = heat_kernel(mx)
+    with mx.Run(kernel, u="random", k=1.0, m=2, shape=(NY, NX), device=quick_place, dram="64MiB") as run:
+        begun = run["u"][...] if run.advance(0) else None
+        run.advance(3)
+        assert run["u"][...].tobytes() == plain(begun, np.ones_like(begun, "f4"), np.full_like(begun, 2, "u1"), 3).tobytes()
+    with pytest.raises(mx.MemextError, match=r"two whole numbers \(ny, nx\)"):
+        mx.Run(kernel, u="random", k=1.0, m=2, shape=(3, NY, NX), device=quick_place)
+    with pytest.raises(mx.MemextError, match=r"u has 3 dimensions, and the kernel computes grids of two: \(ny, nx\)"):
+        mx.Run(kernel, u=np.zeros((3, 4, 5)), k=1.0, m=2, device=quick_place)
+    with pytest.raises(mx.MemextError, match=r"k has the shape \(5, 5\); u says \(4, 5\) interior cells, which is \(6, 7\)"):
+        mx.Run(kernel, u=np.zeros((6, 7)), k=np.zeros((5, 5), "f4"), m=2, device=quick_place)
+    with pytest.raises(mx.KernelError, match="names some neighbours by two numbers and others by three"):
+        @mx.kernel
+        def mixed(u):
+            return u[1, 0] + u[0, 0, 1]
+
+
+def test_rows_columns_and_numbers_are_read_only_fields(mx, quick_place):
+    u, _, m = begin(1, "f8", "f4", "u1")
+    row, column = cells((1, NX + 2), "f4", 4), cells((NY + 2, 1), "f4", 5)
+    for k in (row, row[0], column):
+        with mx.Run(heat_kernel(mx), u=u, k=k, m=m, device=quick_place, dram="64MiB") as run:
+            run.advance(4)
+            assert run["u"][...].tobytes() == plain(u, np.broadcast_to(np.atleast_2d(k), u.shape), m, 4).tobytes(), k.shape
+
+
+def test_the_step_before_and_a_run_that_goes_on(mx, quick_place):
+    p, old, v = begin(2, "f8", "f8", "f8")
+    v = v * 0.1
+    kernel = wave_kernel(mx)
+    want = kernel.reference(9, p=p, p_old=old, v=v)
+    now, before = p, old
+    for _ in range(9):
+        lap = (near(now, 2, -2) + near(now, 2, 2)) + (near(now, 2, 0, -2) + near(now, 2, 0, 2)) + near(now, 2, -1, 1)
+        now, before = put(before.copy(), 2, (2 * near(now, 2) - near(before, 2)) + near(v, 2, 1, -1) * (lap - 5 * near(now, 2)), FIXED), now
+    assert want["p"].tobytes() == now.tobytes()
+    with mx.Run(kernel, p=p, p_old=old, v=v, device=quick_place, dram="64MiB", keep=True) as run:
+        run.advance(4)
+    with mx.Run(kernel, p=p, p_old=old, v=v, device=quick_place, dram="64MiB", resume=True, keep=True) as run:
+        run.advance(9)
+        assert run.step == 9 and run.report["resumed_from"] == 4
+        assert run["p"][...].tobytes() == now.tobytes()
+    store = mx.open(quick_place)
+    assert store.shape == p.shape and store["p"].shape == p.shape
+    assert store["p"][...].tobytes() == now.tobytes() and np.array_equal(store["p"][3, ::2], now[3, ::2])
+
+
+def test_stages_staggered_pairs_and_sides(mx, quick_place):
+    eta, u, v = begin(1, "f8", "f8", "f8")
+
+    def momentum(u, v, eta):
+        return u.old - 0.2 * (eta[1, 0] - eta), v.old - 0.2 * (eta[0, 1] - eta)
+
+    def continuity(eta, u, v):
+        return eta.old - 0.2 * ((u - u[-1, 0]) + (v - v[0, -1]))
+
+    def first(w, u):
+        return u + 0.2 * (u[-1, 0] - u)
+
+    def second(u, w):
+        return 0.5 * (u + w + 0.2 * (w[0, 1] - w))
+
+    for kernel, given in ((mx.staggered(momentum, continuity), {"u": u, "v": v, "eta": eta}), (mx.stages(first, second), {"u": u, "w": v})):
+        with mx.Run(kernel, **given, device=quick_place, dram="64MiB", threads=2) as run:
+            run.advance(5)
+            want = kernel.reference(5, **given)
+            for name in given:
+                assert run[name][...].tobytes() == want[name].tobytes(), (kernel.name, name)
+    with mx.Run(heat_kernel(mx), u=u, k=1.0, m=0, side=["x=periodic", "y=mirror"], device=quick_place, dram="64MiB") as run:
+        run.advance(1)
+        framed = np.pad(np.pad(u[1:-1, 1:-1], ((1, 1), (0, 0)), mode="symmetric"), ((0, 0), (1, 1)), mode="wrap")
+        want = plain(framed, np.ones_like(u, "f4"), np.zeros_like(u, "u1"), 1)
+        assert np.array_equal(run["u"][1:-1, 1:-1], want[1:-1, 1:-1])
+
+
+def test_reductions_come_with_the_steps(mx, quick_place):
+    u, k, m = begin(1, "f8", "f4", "u1")
+
+    @mx.reduce(op="max")
+    def top(u):
+        return u[1, 1]
+
+    with mx.Run(heat_kernel(mx), u=u, k=k, m=m, reductions=[top], check=2, device=quick_place, dram="64MiB") as run:
+        run.advance(4)
+        taken = run.report["norms"][-1]  # of the state that the last step is computed from
+        assert taken["step"] == 4 and taken["reductions"]["top"]["max"] == near(plain(u, k, m, 3), 1, 1, 1).max()
+
+
+def test_what_needs_three_dimensions_is_refused_with_the_way_out(mx, quick_place, tmp_path):
+    u, k, m = begin(1, "f8", "f4", "u1")
+    with mx.Run(heat_kernel(mx), u=u, k=k, m=m, device=quick_place, dram="64MiB") as run:
+        run.advance(1)
+        for action in (lambda: run.apply(lambda u: 2 * u), lambda: run.__setitem__("k", 2.0), lambda: run["u"].__setitem__(3, 1.0)):
+            with pytest.raises(mx.MemextError, match="--edit-input"):
+                action()
+        with pytest.raises(mx.MemextError, match="pyramids have three"):
+            run["u"].pyramid(tmp_path / "p")
+    with pytest.raises(mx.MemextError, match="functions of x, y, z"):
+        mx.Run(heat_kernel(mx), u=lambda x, y, z: x, k=1.0, m=0, shape=(NY, NX), device=quick_place)
