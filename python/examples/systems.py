@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The systems of ../../systems as Python functions: the same operations in the same order, so the same bits as the C files."""
+import numpy as np
+
 import memext as mx
 
 # ------------------------------------------------------------------ diffusion with a conductivity per cell (k: float32)
@@ -108,3 +110,44 @@ def lattice_boltzmann(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13
         weight = 1 / 18 if i <= 6 else 1 / 36
         new = new + [mx.where(solid, f[i], g[i] + omega * (weight * rho * (one + 3 * c + 4.5 * (c * c)) - g[i]))]
     return tuple(new)
+
+# ------------------------------------------------------------------ Conway's Life in every plane (uint8)
+
+
+@mx.kernel(dtype="uint8")
+def life(u):
+    around = sum(u[dx, dy, 0] for dy in (-1, 0, 1) for dx in (-1, 0, 1) if (dx, dy) != (0, 0))
+    return (around == 3) | ((around == 2) & (u == 1))
+
+
+# ------------------------------------------------------------------ the Ising model by Metropolis, the cells of a chessboard one colour after the other (int8)
+
+
+def mixed(h):
+    h = np.uint64(h)
+    h = (h ^ (h >> 16)) * 0x7FEB352D & 0xFFFFFFFF
+    h = (h ^ (h >> 15)) * 0x846CA68B & 0xFFFFFFFF
+    return h ^ (h >> 16)
+
+
+def spin(s, *at):
+    return mx.where(s[at] > 0, 1, -1)
+
+
+def update(s, w, seed, x, y, z, t, colour):
+    own, around = spin(s, 0, 0, 0), sum(spin(s, *side) for side in FACES)
+    bonds = own * around
+    chance = np.select([bonds <= 0, bonds == 2, bonds == 4], [1.0, w, w * w], w * w * w)
+    h = mixed(x + mixed(y + mixed(z + mixed(t + int(seed)) & 0xFFFFFFFF) & 0xFFFFFFFF) & 0xFFFFFFFF)
+    return mx.where(((x + y + z) % 2 == colour) & (h * 2.0**-32 < chance), -own, own)
+
+
+def white(s, w, seed, x, y, z, t):
+    return update(s, w, seed, x, y, z, t, 0)
+
+
+def black(s, w, seed, x, y, z, t):
+    return update(s, w, seed, x, y, z, t, 1)
+
+
+ising = mx.stages(white, black, params={"w": 0.41204, "seed": 1}, dtype="int8", name="ising")

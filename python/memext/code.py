@@ -13,6 +13,7 @@ import numpy as np
 
 from . import expressions as ex
 from . import lookup
+from .celltypes import REALS, stored
 from .errors import KernelError
 from .profiles import written_out
 from .series import AtStep
@@ -27,7 +28,7 @@ class Code:
 
     def __init__(self, kernel: Any, dtypes: dict[str, str], reductions: tuple = ()):
         self.kernel, self.dtypes, self.reductions = kernel, dtypes, reductions
-        self.real = dtypes[kernel.state[0]]
+        self.real = "f4" if dtypes[kernel.state[0]] == "f4" else "f8"
         parts = kernel._parts
         self.outputs = kernel._outputs
         if kernel._form == "staggered":
@@ -114,12 +115,14 @@ class Code:
             text += "\n".join(writer.helpers.values()) + "\n\n"
         return text + "\n".join(bodies)
 
-    @staticmethod
-    def _body(cell: Cell, fields: list[str], writer: ex.Writer) -> str:
-        """Loads and choices get names: what is loaded under a condition, compilers do not vectorise."""
+    def _body(self, cell: Cell, fields: list[str], writer: ex.Writer) -> str:
+        """Loads and choices get names: what is loaded under a condition, compilers do not vectorise. Reals that are written as whole numbers are
+        converted, for SET of a real and of a whole number differ."""
         statements, values = _named(cell)
         lines = [f"    const {ex.c_type(node)} {name} = {writer.text(node)};" for name, node in statements]
-        lines += [f"    SET({field}, {writer.text(value)});" for field, value in zip(fields, values)]
+        for field, value in zip(fields, values):
+            real = self.dtypes[field] not in REALS and ex.is_number(value) and value.type not in (*ex.WHOLE, "bool")
+            lines.append(f"    SET({field}, {'(double)' if real else ''}{writer.text(value)});")
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Any = None) -> pathlib.Path:
@@ -186,7 +189,7 @@ class Code:
             for name in write if self.form == "jacobi" else ():  # what is not computed is kept
                 write[name][...] = read[name]
             for name, value in zip(self.outputs[i], values):
-                write[name][inner] = np.asarray(value).astype(self.dtypes[name])
+                write[name][inner] = stored(value, self.dtypes[name])
 
         for t in range(steps):
             if self.form == "staggered":
@@ -258,7 +261,7 @@ class _Namer:
                 text = f"{stem}_{n}"
             self.taken.add(text)
             self.statements.append((text, node))
-            self.names[id(node)] = (ex.Node("local", (), node.type, node.lo, node.hi, text), node)
+            self.names[id(node)] = (ex.Node("local", (), node.type, node.lo, node.hi, text, node.of_cells), node)
         return self.names[id(node)][0]
 
     def choose(self, condition: ex.Node, a: ex.Node, b: ex.Node, like: ex.Node) -> ex.Node:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Expressions over one cell: what the translator makes of Python code, what is written as C and what numpy can evaluate.
 
-Types are f8 and f4; int, whose range is known and decides between int and int64_t in C; bool. Numbers that stand in the code adapt to what
-they meet, as Python's do in numpy 2: 0.5 * u has the type of u."""
+Types are f8 and f4; int, whose range is known and decides between int and int64_t in C; uint, of uint64_t; bool. Numbers that stand in the code adapt
+to what they meet, as Python's do in numpy 2: 0.5 * u has the type of u. Whole numbers that may be beyond int64 wrap round, as numpy's do."""
 from __future__ import annotations
 
 import math
@@ -11,9 +11,10 @@ from typing import Any, Callable
 import numpy as np
 
 from . import helpers
+from .celltypes import C_TYPES, RANGES
 
-C_TYPES = {"f8": "double", "f4": "float", "u1": "uint8_t", "u2": "uint16_t", "i2": "int16_t"}
-RANGES = {"u1": (0, 255), "u2": (0, 65535), "i2": (-32768, 32767)}
+WHOLE = ("int", "uint")
+INT64, UINT64 = RANGES["q"], RANGES["Q"]
 FUNCTIONS = ("exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "atan2", "floor", "ceil", "pow", "cbrt",
              "expm1", "log1p", "log2", "log10", "exp2", "hypot")
 OF_TWO = ("atan2", "pow", "hypot")
@@ -22,11 +23,16 @@ MOST_COORDINATE = 2**60
 
 
 class Node:
-    """op, args; type: f8 f4 int bool, and of numbers float; lo, hi: range of an int; data: number, name, or (field, dx, dy, dz)."""
-    __slots__ = ("op", "args", "type", "lo", "hi", "data")
+    """op, args; type: f8 f4 int uint bool, and of numbers float; lo, hi: range of a whole number; data: number, name, or (field, dx, dy, dz).
+    of_cells: depends on cells of whole numbers; wraps: of + - and *, it may be beyond int64."""
+    __slots__ = ("op", "args", "type", "lo", "hi", "data", "of_cells", "wraps")
 
-    def __init__(self, op: str, args: tuple = (), type: str = "f8", lo: int = 0, hi: int = 0, data: Any = None):
+    def __init__(self, op: str, args: tuple = (), type: str = "f8", lo: int = 0, hi: int = 0, data: Any = None, of_cells: bool = False):
         self.op, self.args, self.type, self.lo, self.hi, self.data = op, args, type, lo, hi, data
+        self.of_cells = of_cells or any(a.of_cells for a in args)
+        if type == "int" and op != "number" and (lo < INT64[0] or hi > INT64[1] and self.of_cells):
+            self.lo, self.hi = INT64
+        self.wraps = self.of_cells and type == "int" and op in ("+", "-", "*") and (self.lo, self.hi) == INT64
 
     @property
     def wide(self) -> bool:
@@ -53,7 +59,7 @@ def is_number(node: Node) -> bool:
 
 def load(op: str, field: str, dtype: str, at: tuple[int, int, int] = (0, 0, 0)) -> Node:
     if dtype in RANGES:
-        return Node(op, (), "int", *RANGES[dtype], data=(field, *at))
+        return Node(op, (), "uint" if dtype == "Q" else "int", *RANGES[dtype], data=(field, *at), of_cells=True)
     return Node(op, (), dtype, data=(field, *at))
 
 
@@ -67,26 +73,47 @@ def common(*nodes: Node) -> str:
     if "f8" in kinds:
         return "f8"
     if "f4" in kinds:
-        large = any(n.type == "int" and not is_number(n) and max(abs(n.lo), abs(n.hi)) > 2**24 for n in nodes)
+        large = any(n.type in WHOLE and not is_number(n) and max(abs(n.lo), abs(n.hi)) > 2**24 for n in nodes)
         return "f8" if large else "f4"
     if "float" in kinds:
         return "float" if all(is_number(n) for n in nodes) else "f8"
+    if "uint" in kinds:
+        if any(n.lo < 0 for n in nodes):
+            raise Untranslatable("uint64 meets a whole number that may be negative, of which numpy makes float64: convert one, with np.uint64() or int()")
+        return "uint"
+    if "int" in kinds and any(is_number(n) and not INT64[0] <= n.lo <= n.hi <= INT64[1] for n in nodes):
+        raise Untranslatable("a number beyond int64: np.uint64() of what it meets holds it up to 2^64 - 1")
     return "bool" if kinds == {"bool"} else "int"
 
 
 def cast(node: Node, to: str) -> Node:
-    """node as `to` (f8, f4, int)."""
+    """node as `to` (f8, f4, int, uint)."""
     if is_number(node) and to in ("f8", "f4"):
         return Node("number", (), to, data=float(node.data))
+    if to == "uint" and node.type != "uint":
+        if node.type not in ("int", "bool"):
+            raise Untranslatable("np.uint64() of a real: int() of it first")
+        return Node("number" if is_number(node) else "cast", () if is_number(node) else (node,), "uint", *_wrapped(node), data=is_number(node) and int(node.data) % 2**64)
+    if node.type == "uint" and to == "int" and node.hi > INT64[1]:
+        return Node("cast", (node,), "int", *INT64)
     if is_number(node) and to == "int":
         return number(int(node.data))
     if node.type == to:
         return node
     if node.type == "bool" and to == "int":
         return Node("cast", (node,), "int", 0, 1)
+    if node.type == "uint" and to == "int":
+        return Node("cast", (node,), "int", node.lo, node.hi)
     if to == "int":
         return Node("cast", (node,), "int", -2**62, 2**62)
     return Node("cast", (node,), to)
+
+
+def _wrapped(node: Node) -> tuple[int, int]:
+    """The range of a whole number as uint64."""
+    if is_number(node):
+        return (int(node.data) % 2**64,) * 2
+    return (node.lo, node.hi) if node.lo >= 0 and node.hi <= UINT64[1] else UINT64
 
 
 _FOLD: dict[str, Callable] = {
@@ -121,21 +148,27 @@ def binary(op: str, a: Node, b: Node) -> Node:
         return power(a, b)
     if op in COMPARISONS:
         to = common(a, b)
-        if to in ("f8", "f4"):
+        if to in ("f8", "f4", "uint"):
             a, b = cast(a, to), cast(b, to)
         return Node(op, (a, b), "bool", 0, 1)
     kind = common(a, b)
     if op in ("&", "|", "^"):
         if kind == "bool":
             return Node(op, (a, b), "bool", 0, 1)
+        if kind == "uint":
+            return _unsigned(op, cast(a, kind), cast(b, kind))
         if kind != "int":
             raise Untranslatable(f"{op} is for whole numbers and conditions; put comparisons in parentheses")
         return Node(op, (cast(a, "int"), cast(b, "int")), "int", *_range(op, a, b))
     if kind == "bool":
         a, b, kind = cast(a, "int"), cast(b, "int"), "int"
     if op == "/":
-        to = "f8" if kind == "int" else kind
+        to = "f8" if kind in WHOLE else kind
         return Node("/", (cast(a, to), cast(b, to)), to)
+    if kind == "uint" and op in ("<<", ">>") and b.type != "uint":
+        return _unsigned(op, cast(a, kind), b)
+    if kind == "uint":
+        return _unsigned(op, cast(a, kind), cast(b, kind))
     if kind == "int":
         return _whole(op, cast(a, "int"), cast(b, "int"))
     if op in ("//", "%"):
@@ -143,6 +176,18 @@ def binary(op: str, a: Node, b: Node) -> Node:
     if op in ("<<", ">>"):
         raise Untranslatable(f"{op} is for whole numbers alone")
     return Node(op, (cast(a, kind), cast(b, kind)), kind)
+
+
+def _unsigned(op: str, a: Node, b: Node) -> Node:
+    """Of uint64, modulo 2^64."""
+    if op in ("//", "%") and is_number(b) and b.data == 0:
+        raise Untranslatable("division by zero")
+    if op in ("<<", ">>") and (not is_number(b) or not 0 <= b.data < 64):
+        raise Untranslatable(f"{op} needs a constant from 0 to 63 on its right")
+    lo, hi = _range(op, a, b) if op in ("+", "*") else UINT64
+    if op in ("&", "//", ">>", "%"):
+        lo, hi = 0, min(a.hi, b.hi) if op == "&" else a.hi >> b.data if op == ">>" else a.hi
+    return Node(op, (a, b), "uint", *((lo, hi) if hi <= UINT64[1] else UINT64))
 
 
 def _whole(op: str, a: Node, b: Node) -> Node:
@@ -163,7 +208,7 @@ def _whole(op: str, a: Node, b: Node) -> Node:
 def power(a: Node, b: Node) -> Node:
     if not is_number(b):
         to = common(a, b)
-        to = "f8" if to in ("int", "bool") else to
+        to = "f8" if to in (*WHOLE, "bool") else to
         return Node("call", (cast(a, to), cast(b, to)), to, data="pow")
     if isinstance(b.data, int) and 1 <= b.data <= 16:
         product = a
@@ -177,7 +222,7 @@ def power(a: Node, b: Node) -> Node:
     if isinstance(b.data, int) and -16 <= b.data < 0:
         return binary("/", number(1), power(a, number(-b.data)))
     to = common(a, b)
-    to = "f8" if to in ("int", "bool") else to
+    to = "f8" if to in (*WHOLE, "bool") else to
     return Node("call", (cast(a, to), cast(b, to)), to, data="pow")
 
 
@@ -188,9 +233,15 @@ def unary(op: str, a: Node) -> Node:
         return number({"-": lambda v: -v, "~": lambda v: (not v) if isinstance(v, bool) else ~v, "!": lambda v: not v}[op](a.data))
     if op == "-":
         a = cast(a, "int") if a.type == "bool" else a
+        if a.type == "uint":
+            return _unsigned("-", cast(number(0), "uint"), a)
+        if a.lo == INT64[0]:
+            return _whole("-", number(0), a)
         return Node("neg", (a,), a.type, -a.hi, -a.lo)
     if op == "!" or a.type == "bool":
         return Node("!", (truth(a),), "bool", 0, 1)
+    if a.type == "uint":
+        return Node("~", (a,), "uint", *UINT64)
     if a.type != "int":
         raise Untranslatable("~ is for whole numbers and conditions")
     return Node("~", (a,), "int", -a.hi - 1, -a.lo - 1)
@@ -210,8 +261,8 @@ def where(condition: Node, a: Node, b: Node) -> Node:
     kind = "f8" if kind == "float" else kind
     if kind in ("f8", "f4"):
         return Node("where", (condition, cast(a, kind), cast(b, kind)), kind)
-    if kind == "int":
-        a, b = cast(a, "int"), cast(b, "int")
+    if kind in WHOLE:
+        a, b = cast(a, kind), cast(b, kind)
     return Node("where", (condition, a, b), kind, min(a.lo, b.lo), max(a.hi, b.hi))
 
 
@@ -231,11 +282,15 @@ def call(name: str, *args: Node) -> Node:
         a = args[0]
         if is_number(a):
             return number(abs(a.data))
+        if a.type == "uint":
+            return a
+        if a.type in ("int", "bool") and a.lo == INT64[0]:
+            return where(binary("<", a, number(0)), unary("-", a), a)
         if a.type in ("int", "bool"):
             return Node("abs", (cast(a, "int"),), "int", 0, max(abs(a.lo), abs(a.hi)))
         return Node("abs", (a,), a.type)
     to = common(*args)
-    to = "f8" if to in ("int", "bool", "float") else to
+    to = "f8" if to in (*WHOLE, "bool", "float") else to
     return Node("call", tuple(cast(a, to) for a in args), to, data=name)
 
 
@@ -266,7 +321,7 @@ def _float_literal(value: float, kind: str) -> str:
 def c_type(node: Node) -> str:
     if node.type in ("f8", "f4"):
         return C_TYPES[node.type]
-    return "int64_t" if node.wide else "int"
+    return "uint64_t" if node.type == "uint" else "int64_t" if node.wide else "int"
 
 
 class Writer:
@@ -286,7 +341,11 @@ class Writer:
         value = node.data
         if node.type == "bool":
             return ("1" if value else "0"), _PRIMARY
-        if node.type == "int":
+        if node.type == "uint":
+            text = f"UINT64_C({value})"
+        elif node.type == "int" and value == INT64[0]:
+            text = f"(-INT64_C({INT64[1]}) - 1)"
+        elif node.type == "int":
             text = f"INT64_C({value})" if node.wide else str(value)
         elif float(value).is_integer() and abs(value) < 2**24 and not (value == 0 and math.copysign(1, value) < 0):
             text = str(int(value))
@@ -346,7 +405,7 @@ class Writer:
 
     @staticmethod
     def _short(node: Node) -> str:
-        return {"double": "f8", "float": "f4", "int": "i4", "int64_t": "i8"}[c_type(node)]
+        return {"double": "f8", "float": "f4", "int": "i4", "int64_t": "i8", "uint64_t": "u8"}[c_type(node)]
 
     def _helper(self, name: str, kind: str, args: tuple, body: str) -> str:
         parameters = ", ".join(f"{kind} {letter}" for letter, _ in zip("ab", args))
@@ -363,6 +422,8 @@ class Writer:
             left = f"(int64_t){self._within(a, _UNARY)}"
         if right.startswith("-"):
             right = f"({right})"
+        if node.wraps:  # as unsigned numbers, of which C says so
+            return f"(int64_t)((uint64_t)({left}) {node.op} (uint64_t)({right}))", _UNARY
         return f"{left} {node.op} {right}", level
 
     def _division(self, node: Node) -> tuple[str, int]:
@@ -370,8 +431,11 @@ class Writer:
         a, b = node.args
         if is_number(b) and b.data > 0 and b.data & (b.data - 1) == 0:  # two's complement has it at once
             if node.op == "%":
-                return f"{self._within(a, _UNARY)} & {b.data - 1}", _LEVEL["&"]
+                return f"{self._within(a, _UNARY)} & {self._number(Node('number', (), b.type, b.data - 1, b.data - 1, b.data - 1))[0]}", _LEVEL["&"]
             return f"{self._within(a, _UNARY)} >> {b.data.bit_length() - 1}", _LEVEL[">>"]
+        if node.type == "uint" and b.lo == 0:
+            return self._helper("mx_remainder_u8" if node.op == "%" else "mx_division_u8", "uint64_t", node.args,
+                                f"return b == 0 ? 0 : a {'/' if node.op == '//' else '%'} b;"), _PRIMARY
         if a.lo >= 0 and b.lo > 0:
             return f"{self._within(a, 8)} {'/' if node.op == '//' else '%'} {self._within(b, 9)}", 8
         body = ("if (b == 0) return 0; int64_t r = a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r;" if node.op == "%" else
@@ -382,7 +446,7 @@ class Writer:
 # ------------------------------------------------------------------ in numpy
 
 _NUMPY_FUNCTIONS = {"asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "pow": np.power}
-_NUMPY_TYPES = {"f8": np.float64, "f4": np.float32, "int": np.int64, "bool": np.bool_, "float": np.float64}
+_NUMPY_TYPES = {"f8": np.float64, "f4": np.float32, "int": np.int64, "uint": np.uint64, "bool": np.bool_, "float": np.float64}
 
 
 def evaluate(node: Node, leaf: Callable[[Node], Any], memo: dict[int, Any]) -> Any:

@@ -17,7 +17,7 @@ def together(*values: Any, real: bool = False) -> list[Node]:
     """As nodes of one type; real: f8 or f4."""
     nodes = list(map(node_of, values))
     kind = ex.common(*nodes)
-    kind = "f8" if kind == "float" or real and kind in ("int", "bool") else "int" if kind == "bool" else kind
+    kind = "f8" if kind == "float" or real and kind in (*ex.WHOLE, "bool") else "int" if kind == "bool" else kind
     return [ex.cast(node, kind) for node in nodes]
 
 
@@ -70,10 +70,10 @@ def _rounded(a: Any, decimals: Any = 0) -> Node:
     node = node_of(a)
     if not isinstance(decimals, (int, np.integer)):
         raise Untranslatable("the number of decimals is a constant")
-    if node.type in ("int", "bool"):
+    if node.type in (*ex.WHOLE, "bool"):
         if decimals < 0:
             raise Untranslatable("a kernel cannot round a whole number to tens: write a // 10 * 10, or np.rint(a / 10) * 10")
-        return ex.cast(node, "int")
+        return node if node.type == "uint" else ex.cast(node, "int")
     if decimals == 0:
         return ex.helper("rint", node)
     scale = ex.number(10.0 ** abs(int(decimals)))
@@ -88,7 +88,7 @@ def _round(number: Any, ndigits: Any = None) -> Node:
 
 
 def _reciprocal(a: Any) -> Node:
-    if node_of(a).type in ("int", "bool"):
+    if node_of(a).type in (*ex.WHOLE, "bool"):
         raise Untranslatable("np.reciprocal of a whole number is a whole number: write 1 / a")
     return ex.binary("/", ex.number(1), node_of(a))
 
@@ -119,13 +119,13 @@ def _divmod(a: Any, b: Any) -> tuple[Node, Node]:
 def _whether(name: str, of_whole: bool) -> Callable:
     def call(a: Any) -> Any:
         node = node_of(a)
-        return of_whole if node.type in ("int", "bool") else ex.helper(name, node)
+        return of_whole if node.type in (*ex.WHOLE, "bool") else ex.helper(name, node)
     return call
 
 
 def _signbit(a: Any) -> Node:
     node = node_of(a)
-    return ex.binary("<", node, ex.number(0)) if node.type in ("int", "bool") else ex.helper("signbit", node)
+    return ex.binary("<", node, ex.number(0)) if node.type in (*ex.WHOLE, "bool") else ex.helper("signbit", node)
 
 
 # name, the functions that mean it, what they are as an expression and the keywords that they take

@@ -29,11 +29,14 @@ class Kernel:
     source: its C text. Called, it is the Python function that it was made from."""
 
     def __init__(self, functions: list[Part], fixed: dict[str, str | None], params: dict[str, float], name: str, state: list[str],
-                 partner: list[str], form: str | None, outputs: list[list[str]] | None = None):
-        """outputs: the fields that each function computes."""
+                 partner: list[str], form: str | None, outputs: list[list[str]] | None = None, dtype: Any = None):
+        """outputs: the fields that each function computes. dtype: the types of the state where a run says no others."""
         self._parts, self._fixed, self.params, self.name = functions, fixed, params, name
         self._outputs = outputs or [state]
-        self.state, self.partner, self._form = state, partner, form
+        self.state, self.partner, self._form, self._dtype = state, partner, form, dtype
+        unknown = [n for n in dtype if n not in state + partner] if isinstance(dtype, Mapping) else []
+        if unknown:
+            raise KernelError(f"dtype names {', '.join(map(str, unknown))}: the state of {name} is {', '.join(state + partner)}", functions[0].file, functions[0].line)
         self.fixed = list(fixed)
         self.__doc__ = functions[0].function.__doc__
         self.__name__ = name
@@ -58,18 +61,14 @@ class Kernel:
             raise TypeError(f"the kernel {self.name} is made of expressions: pickle those and make it again")
         if _found(self.__module__, first.function.__qualname__) is self:
             return str(first.function.__qualname__)
-        return _again, ([p.function for p in self._parts], self._fixed, self.params, self.name, self._form)
+        return _again, ([p.function for p in self._parts], self._fixed, self.params, self.name, self._form, self._dtype)
 
     def __repr__(self) -> str:
         return f"<memext kernel {self.name}: {self.form} of {', '.join(self.state + self.partner)}>"
 
-    def dtypes(self, dtype: Any = "f8", **fields: Any) -> dict[str, str]:
-        """The types of all fields: `dtype` of the state (one for all, or by name), `fields` of those that are only read."""
-        found = {}
-        for name in self.state + self.partner:
-            found[name] = type_name(dtype.get(name, "f8") if isinstance(dtype, Mapping) else dtype, name)
-            if found[name] not in ("f8", "f4"):
-                raise KernelError(f"the field {name} of {self.name} is computed: float64 or float32, not {found[name]}")
+    def dtypes(self, dtype: Any = None, **fields: Any) -> dict[str, str]:
+        """The types of all fields: `dtype` of the state (one for all, or by name; None: those of the kernel), `fields` of those that are only read."""
+        found = {name: state_type(name, dtype, self._dtype) for name in self.state + self.partner}
         for name, declared in self._fixed.items():
             given = type_name(fields[name], name) if fields.get(name) is not None else None
             if declared is not None and given is not None and declared != given:
@@ -100,10 +99,10 @@ class Kernel:
         if failed is not None:
             raise failed
 
-    def code(self, dtype: Any = "f8", **fields: Any) -> Code:
+    def code(self, dtype: Any = None, **fields: Any) -> Code:
         return self.code_with((), dtype, **fields)
 
-    def code_with(self, reductions: Iterable[Reduction], dtype: Any = "f8", **fields: Any) -> Code:
+    def code_with(self, reductions: Iterable[Reduction], dtype: Any = None, **fields: Any) -> Code:
         """With reductions that a run takes along with its steps (options check and until)."""
         types_, reductions = self.dtypes(dtype, **fields), tuple(reductions)
         key = (*types_.items(), *map(id, reductions))
@@ -111,13 +110,13 @@ class Kernel:
             self._forms[key] = Code(self, types_, reductions)
         return self._forms[key]
 
-    def c_source(self, dtype: Any = "f8", **fields: Any) -> str:
+    def c_source(self, dtype: Any = None, **fields: Any) -> str:
         """The C text for these types of the state and of read-only fields: c_source("f4", c="u1")."""
         return self.code(dtype, **fields).text
 
     @property
     def source(self) -> str:
-        """The C text for a state of float64; read-only fields have their declared types, or float64."""
+        """The C text for the kernel's own types of the state, float64 without any; read-only fields have their declared types, or float64."""
         return self.c_source()
 
     @property
@@ -138,7 +137,7 @@ class Kernel:
         """Does it compute grids of two dimensions? It names neighbours by two numbers then, u[dx, dy]."""
         return self.code().flat
 
-    def write(self, folder: Any = None, dtype: Any = "f8", **fields: Any) -> pathlib.Path:
+    def write(self, folder: Any = None, dtype: Any = None, **fields: Any) -> pathlib.Path:
         """The C file, in the cache or another folder; its name follows from its text. Stores name it: it stays."""
         return self.code(dtype, **fields).write(folder)
 
@@ -148,7 +147,17 @@ class Kernel:
             steps, {**self.params, **take(params or {}, os.getcwd())}, arrays)
 
 
-def kernel(function: Callable | Mapping[Any, Any] | None = None, *, fixed: Any = (), params: Mapping[str, float] | None = None, name: str | None = None) -> Any:
+def state_type(name: str, *dtypes: Any) -> str:
+    """The type of a field of the state: of the first that says one, else f8."""
+    for dtype in dtypes:
+        own = dtype.get(name) if isinstance(dtype, Mapping) else dtype
+        if own is not None:
+            return type_name(own, name)
+    return "f8"
+
+
+def kernel(function: Callable | Mapping[Any, Any] | None = None, *, fixed: Any = (), params: Mapping[str, float] | None = None, name: str | None = None,
+           dtype: Any = None) -> Any:
     """Makes a kernel of a function over one cell.
 
     Its arguments are fields, numbers that a run may set (`params`: names and defaults), and x, y, z, t, nx, ny, nz: index of the cell from 0,
@@ -160,6 +169,9 @@ def kernel(function: Callable | Mapping[Any, Any] | None = None, *, fixed: Any =
         @memext.kernel(fixed="k", params={"dt": 0.1})
         def heat(u, k, dt):
             return u + dt * k * (u[-1,0,0] + u[1,0,0] + u[0,-1,0] + u[0,1,0] + u[0,0,-1] + u[0,0,1] - 6 * u)
+
+    dtype: the type of the state, of all its fields or by name, where a run says no other; float64 without it. A field of whole numbers, "int8", "uint8"
+    and so on up to "uint64", keeps the lowest bits of a whole number that is returned for it; of a real its whole part, or the nearest number that it has.
 
     Names from outside the function are taken once, when it is decorated: what changes afterwards does not change the kernel. Functions that it calls
     are translated too, or must be known to be pure; others, such as np.random.normal, are refused.
@@ -180,14 +192,15 @@ def kernel(function: Callable | Mapping[Any, Any] | None = None, *, fixed: Any =
             raise KernelError(f"{part.name} has no field to compute", part.file, part.line)
         if name is None and part.name == "<lambda>":
             raise KernelError("a kernel of a lambda needs a name: kernel(lambda ..., name='...')", part.file, part.line)
-        made = Kernel([part], names, values, name or part.name, part.fields, [], None)
+        made = Kernel([part], names, values, name or part.name, part.fields, [], None, dtype=dtype)
         made.try_types()
         return made
 
     return make if function is None else make(function)
 
 
-def staggered(first: Callable, second: Callable, *, fixed: Any = (), params: Mapping[str, float] | None = None, name: str | None = None) -> Kernel:
+def staggered(first: Callable, second: Callable, *, fixed: Any = (), params: Mapping[str, float] | None = None, name: str | None = None,
+              dtype: Any = None) -> Kernel:
     """A kernel of two functions: a step computes the fields that `first` returns from those of `second`, then those of `second` from them.
 
     Each function takes the fields that it computes first, whose .old is the value that is replaced, then the others, parameters and so on:
@@ -199,7 +212,7 @@ def staggered(first: Callable, second: Callable, *, fixed: Any = (), params: Map
     values = {n: float(v) for n, v in (params or {}).items()}
     names = types_by_name(fixed)
     parts = [Part(f, names, values) for f in (first, second)]
-    fields = [_computed(part) for part in parts]
+    fields = [_computed(part, dtype) for part in parts]
     if set(fields[0]) & set(fields[1]):
         raise KernelError(f"{', '.join(sorted(set(fields[0]) & set(fields[1])))} is computed by both functions", parts[1].file, parts[1].line)
     for part in parts:
@@ -207,12 +220,12 @@ def staggered(first: Callable, second: Callable, *, fixed: Any = (), params: Map
         if unknown:
             raise KernelError(f"{', '.join(unknown)} of {part.name} is computed by neither function; name read-only fields in fixed", part.file,
                               part.line)
-    made = Kernel(parts, names, values, name or first.__name__, fields[1], fields[0], "staggered", fields)
+    made = Kernel(parts, names, values, name or first.__name__, fields[1], fields[0], "staggered", fields, dtype)
     made.try_types()
     return made
 
 
-def stages(*functions: Callable, fixed: Any = (), params: Mapping[str, float] | None = None, name: str | None = None) -> Kernel:
+def stages(*functions: Callable, fixed: Any = (), params: Mapping[str, float] | None = None, name: str | None = None, dtype: Any = None) -> Kernel:
     """A kernel of several functions: a step computes each of them on the whole grid, one after the other, from what the one before has left.
 
     Each function takes the fields that it computes first, then the others that it reads, parameters and so on. A field that it does not compute keeps
@@ -234,7 +247,7 @@ def stages(*functions: Callable, fixed: Any = (), params: Mapping[str, float] | 
     for part in parts:
         if not part.fields:
             raise KernelError(f"{part.name} has no field to compute", part.file, part.line)
-    outputs = [_computed(part) for part in parts]
+    outputs = [_computed(part, dtype) for part in parts]
     computed = {field for fields in outputs for field in fields}
     for part in parts:
         unknown = [f for f in part.fields if f not in computed]
@@ -243,7 +256,7 @@ def stages(*functions: Callable, fixed: Any = (), params: Mapping[str, float] | 
     fields = list(dict.fromkeys(field for part in parts for field in part.fields))
     if name is None and parts[0].name == "<lambda>":
         raise KernelError("a kernel of lambdas needs a name: stages(..., name='...')", parts[0].file, parts[0].line)
-    made = Kernel(parts, names, values, name or parts[0].name, fields, [], "jacobi", outputs)
+    made = Kernel(parts, names, values, name or parts[0].name, fields, [], "jacobi", outputs, dtype)
     made.try_types()
     return made
 
@@ -256,18 +269,18 @@ def _found(module: str, name: str) -> Any:
     return at
 
 
-def _again(functions: list[Callable], fixed: Any, params: Mapping[str, float], name: str, form: str | None = None) -> Kernel:
+def _again(functions: list[Callable], fixed: Any, params: Mapping[str, float], name: str, form: str | None = None, dtype: Any = None) -> Kernel:
     """A kernel that was pickled."""
     if form == "jacobi":
-        return stages(*functions, fixed=fixed, params=params, name=name)
+        return stages(*functions, fixed=fixed, params=params, name=name, dtype=dtype)
     if len(functions) == 1:
-        return kernel(functions[0], fixed=fixed, params=params, name=name)
-    return staggered(*functions, fixed=fixed, params=params, name=name)
+        return kernel(functions[0], fixed=fixed, params=params, name=name, dtype=dtype)
+    return staggered(*functions, fixed=fixed, params=params, name=name, dtype=dtype)
 
 
-def _computed(part: Part) -> list[str]:
+def _computed(part: Part, dtype: Any) -> list[str]:
     """As many of the first arguments as the function returns values."""
-    dtypes = {n: "f8" for n in part.fields + part.fixed}
+    dtypes = {**{n: state_type(n, dtype) for n in part.fields}, **{n: "f8" for n in part.fixed}}
     for count in range(1, len(part.fields) + 1):
         try:
             part.translate(dtypes, "f8", part.fields[:count])

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from .arrays import Array, RawArray
-from .celltypes import type_name
+from .celltypes import REALS, dtype_of
 from .code import cache_folder
 from .errors import MemextError
 from .flat import halo_of, of_user, shape_of
-from .kernel import Kernel
+from .kernel import Kernel, state_type
 from .profiles import Profile, three_extents, whole_shape
 from .words import absolute, words_of
 from .sources import Source, as_values, file_option, framed_shape
@@ -47,7 +47,9 @@ class Problem:
             if name not in RADII:
                 raise MemextError(f"stencil '{name}' is not known: {', '.join(RADII)}", errno.EINVAL)
             self.radius, self.fixed_radius, self.flat = RADII[name], 0, False
-            self.state, self.fixed = {"u": type_name(self._dtype)}, {}
+            self.state, self.fixed = {"u": state_type("u", self._dtype)}, {}
+            if self.state["u"] not in REALS:
+                raise MemextError(f"dtype={self._dtype!r}: built-in stencils compute float64 or float32; a kernel (memext.kernel) may have any type", errno.EINVAL)
             self.names = ["u"]
             return
         if self.stencil is not None:
@@ -79,7 +81,8 @@ class Problem:
             fields[name] = as_values(three_extents(value) if k is not None and name in k.fixed else value, name, 1)
         self.extra = {name: absolute(name.replace("_", "-"), value, self._directory) for name, value in given.items()}
         if k is not None:
-            state = type_name(self._dtype.get(k.state[0], "f8") if isinstance(self._dtype, Mapping) else self._dtype)
+            state = state_type(k.state[0], self._dtype, k._dtype)
+            state = state if state in REALS else "f8"
             types = {n: _field_type(fields[n]) or (state if k._fixed[n] is None else None) for n in k.fixed}
             self.code = k.code_with(self.reductions, self._dtype, **types)
             self.radius, self.fixed_radius, self.flat = self.code.radius, self.code.fixed_radius, self.code.flat
@@ -162,7 +165,7 @@ class Problem:
         if whole is not None:
             sides = " ".join(words_of({"side": self.extra.get("side")}))
             around = {("y.x" if self.flat else "zyx").index(axis) for axis in re.findall(r"([xyz])=periodic", sides)}
-            fields[name] = Profile(value, whole, np.dtype("<" + self.fixed[name]), self.halo, self.frame, self.frame == "included" and whole == interior, around,
+            fields[name] = Profile(value, whole, dtype_of(self.fixed[name]), self.halo, self.frame, self.frame == "included" and whole == interior, around,
                                    cache_folder())
         return whole is not None
 
@@ -181,7 +184,7 @@ class Problem:
     def dtype_of(self, name: str) -> np.dtype:
         """Of a field of the state or a read-only one."""
         types = {**self.state, **self.fixed}
-        return np.dtype("<" + types[name if name in types else name[:-4]])
+        return dtype_of(types[name if name in types else name[:-4]])
 
     def options(self, again: bool = False) -> tuple[list[str], Source | None]:
         """again: of a run that goes on from what it has left itself."""
@@ -222,7 +225,7 @@ class Problem:
             words += [f"param={n}={v.file(cache_folder()) if isinstance(v, Series) else repr(v)}" for n, v in self.params.items()]
         source = None
         if source_fields:
-            source = Source(source_fields, {n: np.dtype("<" + types[n]) for n in source_fields}, framed, self.halo, self.frame)
+            source = Source(source_fields, {n: dtype_of(types[n]) for n in source_fields}, framed, self.halo, self.frame)
             source.bare, source.known = self.bare, self.identities
             source.here = {self.library_name(n): f"{a.name} of the store in the place of the run" for n, a in self.here.items()}
         return words + ([] if again else file_words), source
@@ -230,7 +233,7 @@ class Problem:
     def _npy(self, name: str, value: Any, framed: tuple[int, int, int], kind: str) -> pathlib.Path | None:
         """A .npy file of a field of the state that the library reads itself."""
         plain = (isinstance(value, RawArray) and value._check is None and value.path.suffix == ".npy" and value.in_place and value.shape == framed
-                 and value.dtype.str == "<" + kind and "=" not in str(value.path))
+                 and value.dtype == dtype_of(kind) and "=" not in str(value.path))
         return value.path if plain and name in self.state and self.frame == "included" else None
 
 

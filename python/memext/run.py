@@ -58,7 +58,7 @@ class Run:
     resume: "auto" goes on with a store of the same problem that is there, and refuses another's; True demands one; False begins anew (with force=True
     whatever is there). The same problem: all that decides bits, from the kernel to what the fields begin with, arrays by their cells, large files by
     name, size, time and a sample. The number of steps, plans and outputs may be others. keep: the store stays.
-    dtype: of the state, "f8" or "f4", or by field. params: of the kernel; an array or a .npy file has a value for each step. Other keywords are the options of memext(1), with _ for -; they are listed
+    dtype: of the state, or by field; the kernel's own without it, else float64. Whole numbers too, "uint8" and the like. params: of the kernel; an array or a .npy file has a value for each step. Other keywords are the options of memext(1), with _ for -; they are listed
     below. An option without a value is True. One that may be repeated takes a list, or a dict of names and values.
 
     reductions: memext.reduce functions that the run takes along with its steps, without a pass of their own, at the options check=EVERY and
@@ -75,7 +75,7 @@ class Run:
     Options:
 """
 
-    def __init__(self, kernel: Any = None, *, device: Any = None, shape: tuple[int, int, int] | None = None, dtype: Any = "f8",
+    def __init__(self, kernel: Any = None, *, device: Any = None, shape: tuple[int, int, int] | None = None, dtype: Any = None,
                  params: Mapping[str, Any] | None = None, frame: Any = "included", resume: Any = "auto", keep: bool = False,
                  stencil: str | None = None, reductions: Iterable[Reduction] = (), **fields_and_options: Any):
         self._wish = types.SimpleNamespace(keep=keep)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import math
 import os
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from . import _core
 from .arrays import Array, ObjectArray, RawArray
-from .celltypes import library_type, type_name
+from .celltypes import dtype_of, library_type, of_library
 from .computed import Function, Ramp
 from .errors import MemextError
 from .formats import as_array
@@ -34,7 +35,7 @@ def as_values(value: Any, name: str, h: int) -> Values | Array | str:
     if isinstance(value, Values):
         return value
     if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
-        return Constant(float(value))
+        return Constant(value)
     if callable(value) and not hasattr(value, "shape"):
         return Function(value, h)
     if isinstance(value, str) and not os.path.exists(value) and value.isidentifier():
@@ -168,7 +169,7 @@ def converted(plane: Any, dtype: np.dtype, name: str) -> np.ndarray:
         raise MemextError(f"field {name} is given values of {plane.dtype}; cells are real numbers", errno.EINVAL)
     if dtype.kind in "iu" and plane.dtype != dtype:
         limits = np.iinfo(dtype)
-        if plane.size and not (plane.min() >= limits.min and plane.max() <= limits.max):  # not so with a NaN either
+        if plane.size and not _fits(plane, limits):
             raise MemextError(f"field {name} has values from {plane.min()} to {plane.max()}; {dtype.name} holds {limits.min} to {limits.max}",
                               errno.EINVAL)
         if plane.dtype.kind == "f" and (plane != np.trunc(plane)).any():
@@ -180,6 +181,12 @@ def converted(plane: Any, dtype: np.dtype, name: str) -> np.ndarray:
     if lost is not None and lost.any():
         raise MemextError(f"field {name} has the value {plane[lost].flat[0]}, which {dtype.name} does not hold: convert it, or give another dtype", errno.EINVAL)
     return cells
+
+
+def _fits(plane: np.ndarray, limits: Any) -> bool:
+    """Not so with a NaN either. As whole numbers of Python, which have no end."""
+    ends = plane.min(), plane.max()
+    return all(map(np.isfinite, ends)) and math.floor(ends[0]) >= limits.min and math.floor(ends[1]) <= limits.max
 
 
 def _lost(plane: np.ndarray, cells: np.ndarray) -> np.ndarray | None:
@@ -208,7 +215,7 @@ class Sink:
 
     def open(self, grid: Any) -> None:
         name = _core.ffi.string(grid.field).decode() or "u"
-        dtype = np.dtype(type_name(_core.ffi.string(grid.dtype).decode()))
+        dtype = of_library(_core.ffi.string(grid.dtype).decode())
         count = grid.nz * grid.ny * grid.nx * dtype.itemsize
         _core.require_dram(count, f"the result {name}", "give a device, so that it stays in a store")
         self.arrays[name] = np.empty((grid.nz, grid.ny, grid.nx), dtype)
@@ -223,7 +230,7 @@ class Sink:
 
 def file_option(name: str, value: Any, dtype: str, halo: tuple[int, int, int], frame: Any, bare_allowed: bool, shape: tuple[int, int, int]) -> str | None:
     """NAME=FILE[,TYPE,...] where the library can read the array's file itself, in place where it does so; None where not."""
-    if not isinstance(value, RawArray) or value._check is not None or not value.in_place or value.dtype.str[1:] != dtype:
+    if not isinstance(value, RawArray) or value._check is not None or not value.in_place or value.dtype != dtype_of(dtype):
         return None
     if value.dtype.str[0] == ">" or value.offset % value.dtype.itemsize != 0 or "," in str(value.path):
         return None

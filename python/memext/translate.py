@@ -125,6 +125,7 @@ def _specials() -> dict[Any, Special]:
     add("float", lambda a: ex.cast(node_of(a), "f8"), builtins.float, np.float64)
     add("f4", lambda a: ex.cast(node_of(a), "f4"), np.float32)
     add("int", lambda a: ex.cast(node_of(a), "int"), builtins.int, np.int64)
+    add("np.uint64", lambda a: ex.cast(node_of(a), "uint"), np.uint64)
     add("bool", lambda a: ex.truth(node_of(a)), builtins.bool, np.bool_)
     add("and", lambda a, b: ex.binary("&", ex.truth(node_of(a)), ex.truth(node_of(b))), np.logical_and)
     add("or", lambda a, b: ex.binary("|", ex.truth(node_of(a)), ex.truth(node_of(b))), np.logical_or)
@@ -250,14 +251,14 @@ class Translator:
             name = f"{base}_{n}"
         self.taken.add(name)
         self.cell.locals.append((name, node))
-        return Node("local", (), node.type, node.lo, node.hi, name)
+        return Node("local", (), node.type, node.lo, node.hi, name, node.of_cells)
 
 
 # Words of C and of cell.h that a local variable cannot be called.
 RESERVED = set("""auto break case char const continue default do double else enum extern float for goto if inline int long register
 restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof bool true false
 AT SET OLD PARAM X Y Z T NX NY NZ NAN INFINITY INT64_C HUGE_VAL math_errhandling errno j0 j1 jn y0 y1 yn gamma signgam""".split())
-RESERVED |= set(ex.FUNCTIONS) | {"sqrt", "fabs", "abs", "linux", "unix", "i386"}
+RESERVED |= {"UINT64_C"} | set(ex.FUNCTIONS) | {"sqrt", "fabs", "abs", "linux", "unix", "i386"}
 
 
 class _Scope:

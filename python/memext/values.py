@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 
 class Values:
     """Cells that are computed: plane(z, shape) gives [y][x] of a grid of that shape, its frame counted."""
@@ -22,10 +24,12 @@ class Values:
 
 
 class Constant(Values):
-    def __init__(self, value: float):
-        self.value = float(value)
+    def __init__(self, value: Any):
+        """Whole numbers that no double has stay what they are."""
+        exact = isinstance(value, (float, np.floating)) or int(float(value)) == value
+        self.value = float(value) if exact else int(value)
 
-    def plane(self, z: int, shape: tuple[int, int, int]) -> float:
+    def plane(self, z: int, shape: tuple[int, int, int]) -> float | int:
         return self.value
 
     def identity(self) -> str:

@@ -44,8 +44,10 @@ const struct mx_option mx_rows_problem[] = {
      .summary = "Weights of the centre and of face, edge and corner neighbours.",
      .more = "Weights that are left out at the end are 0.", .on_resume = MX_RESUME_SAME},
     {"dtype", 0, MX_GROUP_PROBLEM, BOTH, FIRST, 1, .take = mx_ask_dtype, .argument = "T",
-     .value_at = mx_value_dtype, .closed = true, .initial = "f64",
-     .summary = "Type of a cell: 64-bit or 32-bit floating point.", .on_resume = MX_RESUME_SAME},
+     .value_at = mx_value_dtype, .initial = "f64",
+     .summary = "Type of a cell: 64-bit or 32-bit floating point.",
+     .more = "A kernel says itself which types its fields have, whole numbers too.",
+     .on_resume = MX_RESUME_SAME},
     {"init", 0, MX_GROUP_PROBLEM, BOTH, FIRST, 1, true, .take = mx_ask_init, .argument = "[FIELD=]NAME",
      .value_at = mx_value_init, .initial = "random", .summary = "Fills the initial grid with a pattern.",
      .more = "With a kernel, repeat it for each field of the state. A name without `FIELD=` fills every "
@@ -166,8 +168,9 @@ const struct mx_option mx_rows_problem[] = {
     {"field", 0, MX_GROUP_KERNEL, BOTH, FIRST, 1, true, .take = mx_ask_words, FIELD(fields),
      .argument = "NAME=FILE", .summary = "File of a field that the kernel only reads. Repeat it for others.",
      .more = "The file is a .npy file of the kernel's type, or another one of FILES OF ARRAYS. Raw cells are "
-             "given as `NAME=FILE,TYPE[,offset=BYTES][,frame=yes|no]`. TYPE is f64, f32, u8, u16 or "
-             "i16.\nWhere the field is alike along an axis, the file may have the extent 1 there; raw files "
+             "given as `NAME=FILE,TYPE[,offset=BYTES][,frame=yes|no]`. TYPE is f64, f32, u8, u16, u32, u64, "
+             "i8, i16, i32 or i64.\nWhere the field is alike along an axis, the file may have the extent 1 "
+             "there; raw files "
              "cannot. DRAM "
              "then holds the field.\n"
              "The file includes the frame. It may come without one if the kernel reads the field only "

@@ -286,8 +286,13 @@ int mx_ask_stencil(const struct mx_option *row, const char *value, struct mx_opt
 }
 
 int mx_ask_dtype(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
-    (void)row, (void)why;
-    return o->problem.dtype = strcmp(value, "f64") == 0 ? MX_F64 : MX_F32, 0;
+    enum mx_dtype dtype;
+    if (!mx_dtype_find(value, &dtype)) return mx_no_value(row, value, strlen(value), "", why);
+    if (mx_dtype_is_real(dtype)) return o->problem.dtype = dtype, 0;
+    return mx_fail(why, -EINVAL,
+                   "--%s %s: built-in stencils compute f64 or f32; a kernel says itself which types its "
+                   "state has, whole numbers too: leave --dtype out",
+                   row->name, value);
 }
 
 int mx_ask_reserve(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {

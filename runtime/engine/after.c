@@ -48,7 +48,7 @@ static bool in_reach(const struct here *w, int64_t y, int64_t z) {
 struct part {
     struct mx_ends y, z;
     int from, end; /* of struct spans.of */
-    int64_t element;
+    enum mx_dtype dtype;
 };
 
 /* Of every row of a call, found once. */
@@ -57,6 +57,7 @@ struct spans {
     bool x_copied;
     struct {
         int64_t offset, element;
+        enum mx_dtype dtype;
         int x_first, x_copies; /* of x_copy */
     } field[MX_MAX_FIELDS];
     struct mx_x_copy x_copy[2 * MX_MAX_FIELDS];
@@ -103,7 +104,7 @@ static void parts_of(const struct here *w, struct spans *s) {
     for (int i = 0; i < s->parts; i++) {
         struct part *part = &s->part[i];
         *part = (struct part){mx_ends_of(sides, w->fields, i, MX_DIM_Y),
-                              mx_ends_of(sides, w->fields, i, MX_DIM_Z), s->n, 0, s->field[i].element};
+                              mx_ends_of(sides, w->fields, i, MX_DIM_Z), s->n, 0, s->field[i].dtype};
         if (!apart && whole) /* at once */
             add_span(s, s->field[0].offset,
                      s->field[last].offset + (w->p->nx + 2 * w->p->h) * s->field[last].element -
@@ -124,7 +125,8 @@ static void spans_of(const struct here *w, struct spans *s) {
     s->fields = mx_field_count(p, w->fields);
     for (int32_t f = 0; f < s->fields; f++) {
         s->field[f].offset = w->a->layout->field_offset_bytes[w->fields][f];
-        s->field[f].element = mx_dtype_bytes(mx_field_dtype(p, w->fields, f));
+        s->field[f].dtype = mx_field_dtype(p, w->fields, f);
+        s->field[f].element = mx_dtype_bytes(s->field[f].dtype);
         if (f == 0 || apart) {
             const struct mx_ends x = mx_ends_of(sides, w->fields, f, MX_DIM_X);
             s->field[f].x_first = n;
@@ -143,12 +145,12 @@ static void copy_row(const struct here *w, const struct spans *s, const struct p
     if (!in_reach(w, y, z)) return;
     char *to = mx_view_row(w->view, w->array, y, z);
     for (int i = part->from; i < part->end; i++)
-        mx_side_copy(to + s->of[i].offset, row + s->of[i].offset, s->of[i].bytes, part->element, negate);
+        mx_side_copy(to + s->of[i].offset, row + s->of[i].offset, s->of[i].bytes, part->dtype, negate);
 }
 
 static void refresh_x(const struct spans *s, char *row) {
     for (int f = 0; f < s->fields && s->x_copied; f++)
-        mx_sides_copy_x(s->x_copy + s->field[f].x_first, s->field[f].x_copies, s->field[f].element,
+        mx_sides_copy_x(s->x_copy + s->field[f].x_first, s->field[f].x_copies, s->field[f].dtype,
                         row + s->field[f].offset);
 }
 
@@ -250,14 +252,7 @@ static bool has_zeros(const struct mx_after *a) {
 /* ------------------------------------------------------------------ points */
 
 static void add_to_cell(char *cell, enum mx_dtype dtype, double amplitude) {
-    if (dtype == MX_F64)
-        *(double *)cell += amplitude;
-    else
-        *(float *)cell = (float)((double)*(float *)cell + amplitude);
-}
-
-static double value_of_cell(const char *cell, enum mx_dtype dtype) {
-    return dtype == MX_F64 ? *(const double *)cell : (double)*(const float *)cell;
+    mx_cell_store(dtype, cell, 0, mx_cell_load(dtype, cell, 0) + amplitude);
 }
 
 /* The cell of a point that this call has written, in row y of the view; NULL: it has not. */
@@ -312,7 +307,7 @@ static void probes_of_plane(const struct here *w, int64_t y0, int64_t y1, int64_
     for (; i < end; i++) {
         enum mx_dtype dtype;
         const char *cell = cell_of(w, &points->point[i], points->point[i].y + h, z, &dtype);
-        if (cell != NULL) mx_traces_record(w->a->traces, step, i, value_of_cell(cell, dtype));
+        if (cell != NULL) mx_traces_record(w->a->traces, step, i, mx_cell_load(dtype, cell, 0));
     }
 }
 

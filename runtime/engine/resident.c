@@ -78,7 +78,7 @@ static void take_norms(const struct mx_resident *r, const struct mx_work *work, 
 _Static_assert(MX_TILE_MOST_PLANES <= 64, "a bit each");
 
 /* Of rows that are where the kernel has left them: in two pieces each plane. */
-static void take_points(const struct mx_resident *r, int64_t element, const struct mx_resident_level *l,
+static void take_points(const struct mx_resident *r, enum mx_dtype dtype, const struct mx_resident_level *l,
                         const struct mx_tile_rows *dst) {
     const int64_t inner = r->rows - 2;
     const uint64_t some =
@@ -91,7 +91,7 @@ static void take_points(const struct mx_resident *r, int64_t element, const stru
             const int64_t y = l->box.y0 + k * inner;
             if (mx_after_points(l->points, l->level, y, y + rows[k], l->box.z0 + i, piece[k], r->row_pitch))
                 for (int64_t j = 0; j < rows[k]; j++)
-                    mx_sides_copy_x(l->x_copy, l->x_copies, element, piece[k] + j * r->row_pitch);
+                    mx_sides_copy_x(l->x_copy, l->x_copies, dtype, piece[k] + j * r->row_pitch);
         }
     }
 }
@@ -165,5 +165,5 @@ void mx_resident_level(const struct mx_resident *r, const struct mx_work *work, 
     if (level->norms != NULL)
         take_norms(r, work, view, level, src);
     else if (level->points != NULL)
-        take_points(r, element, level, dst);
+        take_points(r, work->problem->dtype, level, dst);
 }

@@ -22,10 +22,6 @@ static bool all_copies(const struct check *c, int array, int64_t z) {
     return true;
 }
 
-static double value_of(enum mx_dtype dtype, const char *row, int64_t x) {
-    return dtype == MX_F64 ? ((const double *)row)[x] : (double)((const float *)row)[x];
-}
-
 static int compare_field(struct check *c, int array, int32_t f, int64_t y, int64_t z, const char *a,
                          const char *b) {
     const struct mx_problem *p = c->v->problem;
@@ -39,7 +35,8 @@ static int compare_field(struct check *c, int array, int32_t f, int64_t y, int64
     mx_fail(c->why, 1,
             "the result differs from the plain computation first at cell (x %lld, y %lld, z %lld)%s: %.17g, "
             "expected %.17g",
-            (long long)x, (long long)y, (long long)z, of, value_of(dtype, b, x), value_of(dtype, a, x));
+            (long long)x, (long long)y, (long long)z, of, mx_cell_load(dtype, b, x),
+            mx_cell_load(dtype, a, x));
     return 1;
 }
 
@@ -178,10 +175,11 @@ static void copy_plane(const struct check *c, int64_t level, int32_t f, int64_t 
     const struct mx_layout *l = c->v->layout;
     const int array = mx_check_array(c, level);
     const struct mx_ends ends = mx_ends_of(&c->sides, array, f, MX_DIM_Z);
-    const int64_t element = mx_dtype_bytes(mx_field_dtype(p, array, f)), bytes = (p->nx + 2 * p->h) * element;
+    const enum mx_dtype dtype = mx_field_dtype(p, array, f);
+    const int64_t bytes = (p->nx + 2 * p->h) * mx_dtype_bytes(dtype);
     for (int64_t y = 0; y < l->rows; y++) {
         const int64_t at = y * l->row_pitch_bytes + l->field_offset_bytes[array][f];
-        mx_side_copy(mx_check_plane(c, level, to) + at, mx_check_plane(c, level, from) + at, bytes, element,
+        mx_side_copy(mx_check_plane(c, level, to) + at, mx_check_plane(c, level, from) + at, bytes, dtype,
                      mx_side_minus(ends.side, p->nz, p->h, to));
     }
 }

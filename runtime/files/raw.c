@@ -86,7 +86,7 @@ int mx_raw_open(const char *path, const char *raw, const struct mx_raw_want *w, 
     out->fd = -1;
     if (!parse(raw, &said))
         return mx_fail(why, -EINVAL,
-                       "%.100s=...,%s: after the file come f64, f32, u8, u16 or i16 and, if any, "
+                       "%.100s=...,%s: after the file come " MX_DTYPE_NAMES " and, if any, "
                        ",offset=BYTES and ,frame=yes or ,frame=no",
                        w->option, raw);
     if (w->nx == 0)

@@ -129,24 +129,9 @@ int mx_field_read(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *
     return pass(buffer, layout, budget, stop, sink, context, false, why);
 }
 
+/* Patterns are of 0 to some ones: whole numbers take the nearest. */
 static void put_cell(enum mx_dtype dtype, char *row, int64_t x, double value) {
-    switch (dtype) {
-    case MX_F64:
-        ((double *)row)[x] = value;
-        break;
-    case MX_F32:
-        ((float *)row)[x] = (float)value;
-        break;
-    case MX_U8:
-        ((uint8_t *)row)[x] = (uint8_t)lround(value);
-        break;
-    case MX_U16:
-        ((uint16_t *)row)[x] = (uint16_t)lround(value);
-        break;
-    case MX_I16:
-        ((int16_t *)row)[x] = (int16_t)lround(value);
-        break;
-    }
+    mx_cell_store(dtype, row, x, mx_dtype_is_real(dtype) ? value : round(value));
 }
 
 void mx_fill_field_row(const struct mx_problem *p, const struct mx_plane_field *field, int64_t y, int64_t z,

@@ -73,6 +73,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     F(H5T_STD_U8LE_g)                                                                                        \
     F(H5T_STD_U16LE_g)                                                                                       \
     F(H5T_STD_I16LE_g)                                                                                       \
+    F(H5T_STD_I8LE_g)                                                                                        \
+    F(H5T_STD_I32LE_g)                                                                                       \
+    F(H5T_STD_U32LE_g)                                                                                       \
+    F(H5T_STD_I64LE_g)                                                                                       \
+    F(H5T_STD_U64LE_g)                                                                                       \
     LOCKING(F)
 
 enum { READ_ONLY = 0 }; /* H5F_ACC_RDONLY, whose macro calls functions besides */
@@ -114,11 +119,11 @@ static int check_type(hid_t set, const char *word, bool any, mx_why *why, enum m
     int err = -EINVAL;
     /* Of any byte order: which one it is follows. */
     for (int i = 0; i < MX_DTYPES; i++) {
-        const hid_t plain[MX_DTYPES] = {[MX_F64] = *h5.H5T_IEEE_F64LE_g,
-                                        [MX_F32] = *h5.H5T_IEEE_F32LE_g,
-                                        [MX_U8] = *h5.H5T_STD_U8LE_g,
-                                        [MX_U16] = *h5.H5T_STD_U16LE_g,
-                                        [MX_I16] = *h5.H5T_STD_I16LE_g};
+        const hid_t plain[MX_DTYPES] = {
+            [MX_F64] = *h5.H5T_IEEE_F64LE_g, [MX_F32] = *h5.H5T_IEEE_F32LE_g, [MX_U8] = *h5.H5T_STD_U8LE_g,
+            [MX_U16] = *h5.H5T_STD_U16LE_g,  [MX_I16] = *h5.H5T_STD_I16LE_g,  [MX_I8] = *h5.H5T_STD_I8LE_g,
+            [MX_I32] = *h5.H5T_STD_I32LE_g,  [MX_U32] = *h5.H5T_STD_U32LE_g,  [MX_I64] = *h5.H5T_STD_I64LE_g,
+            [MX_U64] = *h5.H5T_STD_U64LE_g};
         if (type >= 0 && h5.H5Tequal(type, plain[i]) > 0) *out = (enum mx_dtype)i, err = 0;
     }
     if (err == 0) {
@@ -127,10 +132,9 @@ static int check_type(hid_t set, const char *word, bool any, mx_why *why, enum m
                h5.H5Tget_order(type) == H5T_ORDER_BE) {
         mx_fail(why, err, "%.300s is big endian; convert it to little endian", word);
     } else {
-        mx_fail(
-            why, err,
-            "%.300s has elements of another type than f64, f32, u8, u16 and i16, little endian: convert it",
-            word);
+        mx_fail(why, err,
+                "%.300s has elements of another type than " MX_DTYPE_NAMES ", little endian: convert it",
+                word);
     }
     if (type >= 0) h5.H5Tclose(type);
     return err;
@@ -302,9 +306,14 @@ static void add_default_fill(hid_t file, hid_t set, enum mx_dtype dtype, struct 
                                             [MX_F32] = 9.9692099683868690e+36f,
                                             [MX_U8] = 255,
                                             [MX_U16] = 65535,
-                                            [MX_I16] = -32767};
+                                            [MX_I16] = -32767,
+                                            [MX_I8] = -127,
+                                            [MX_I32] = -2147483647.0,
+                                            [MX_U32] = 4294967295.0,
+                                            [MX_I64] = -9223372036854775806.0,
+                                            [MX_U64] = 18446744073709551614.0};
     if (h5.H5Aexists(file, "_NCProperties") <= 0 || h5.H5Aexists(set, "_FillValue") > 0 ||
-        (dtype == MX_U8 && !is_filled(set)))
+        (mx_dtype_bytes(dtype) == 1 && !is_filled(set)))
         return;
     m->fill[m->n_fills++] = fills[dtype];
 }

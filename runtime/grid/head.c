@@ -111,9 +111,11 @@ bool mx_array_turned(const char *const names[3]) {
 
 int mx_array_check_type(const char *path, enum mx_dtype dtype, bool any, mx_why *why) {
     if (any || dtype == MX_F64 || dtype == MX_F32) return 0;
-    return mx_fail(why, -EINVAL,
-                   "%.300s has cells of type %s; only f64 and f32 are supported here: convert it", path,
-                   mx_dtype_name(dtype));
+    return mx_fail(
+        why, -EINVAL,
+        "%.300s has cells of type %s; only f64 and f32 are supported here: convert it, or give a kernel "
+        "(--kernel), whose state may have any type",
+        path, mx_dtype_name(dtype));
 }
 
 /* Bytes before and of the cells; INT64_MAX stands for anything beyond: three extents of 63 bits fit into no

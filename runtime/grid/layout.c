@@ -127,6 +127,15 @@ int mx_layout_check(const struct mx_problem *p, mx_why *why) {
     return refuse_steps(p, why);
 }
 
+/* Rows begin at multiples of it, so that cells of every type do. */
+static int64_t widest_cell(const struct mx_problem *p) {
+    int64_t bytes = 1;
+    for (int array = 0; array < 2; array++)
+        for (int32_t f = 0; f < mx_field_count(p, array); f++)
+            bytes = mx_max(bytes, mx_dtype_bytes(mx_field_dtype(p, array, f)));
+    return bytes;
+}
+
 int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool cuts_y, mx_why *why,
                    struct mx_layout *out) {
     struct mx_layout l = {.packed = offset_align_bytes == 0};
@@ -141,7 +150,7 @@ int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool
         if (bytes > l.row_bytes) l.row_bytes = bytes;
     }
     if (cuts_y) {
-        l.row_pitch_bytes = round_up(l.row_bytes, align);
+        l.row_pitch_bytes = round_up(l.row_bytes, mx_max(align, widest_cell(p)));
         total = (mx_wide)l.rows * l.row_pitch_bytes;
     } else {
         /* Rows that start on the same page offset compete for the same L1 sets, and loads alias with earlier

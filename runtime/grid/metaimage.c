@@ -10,11 +10,10 @@
 static const struct {
     const char *name;
     enum mx_dtype dtype;
-} types[] = {{"MET_DOUBLE", MX_F64},
-             {"MET_FLOAT", MX_F32},
-             {"MET_UCHAR", MX_U8},
-             {"MET_USHORT", MX_U16},
-             {"MET_SHORT", MX_I16}};
+} types[] = {{"MET_DOUBLE", MX_F64},    {"MET_FLOAT", MX_F32}, {"MET_UCHAR", MX_U8},
+             {"MET_USHORT", MX_U16},    {"MET_SHORT", MX_I16}, {"MET_CHAR", MX_I8},
+             {"MET_INT", MX_I32},       {"MET_UINT", MX_U32},  {"MET_LONG_LONG", MX_I64},
+             {"MET_ULONG_LONG", MX_U64}};
 
 struct reader {
     const char *path;
@@ -33,7 +32,7 @@ static int take_type(struct reader *r, const char *value) {
         }
     return mx_fail(
         r->why, -EINVAL,
-        "%.300s has elements %.40s; MET_DOUBLE, MET_FLOAT, MET_UCHAR, MET_USHORT and MET_SHORT are "
+        "%.300s has elements %.40s; MET_DOUBLE, MET_FLOAT and whole numbers (MET_UCHAR, MET_INT ...) are "
         "supported: convert it",
         r->path, value);
 }

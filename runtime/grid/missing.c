@@ -12,21 +12,6 @@
 
 enum { PIECE_BYTES = 1 << 20, REMEMBERED = 16 };
 
-static double cell_at(enum mx_dtype dtype, const void *cells, size_t i) {
-    switch (dtype) {
-    case MX_F64:
-        return ((const double *)cells)[i];
-    case MX_F32:
-        return (double)((const float *)cells)[i];
-    case MX_U8:
-        return ((const uint8_t *)cells)[i];
-    case MX_U16:
-        return ((const uint16_t *)cells)[i];
-    default:
-        return ((const int16_t *)cells)[i];
-    }
-}
-
 /* As a cell of the type holds it. Of reals too large a one stays as it is: no cell is that. */
 static double in_type(enum mx_dtype dtype, double value) {
     return dtype == MX_F32 && fabs(value) <= FLT_MAX ? (double)(float)value : value;
@@ -58,9 +43,15 @@ ANY(f32, float)
 ANY(u8, uint8_t)
 ANY(u16, uint16_t)
 ANY(i16, int16_t)
+ANY(i8, int8_t)
+ANY(i32, int32_t)
+ANY(u32, uint32_t)
+ANY(i64, int64_t)
+ANY(u64, uint64_t)
 
 static bool (*const any[MX_DTYPES])(const struct mx_array_missing *, const void *, size_t) = {
-    [MX_F64] = any_f64, [MX_F32] = any_f32, [MX_U8] = any_u8, [MX_U16] = any_u16, [MX_I16] = any_i16};
+    [MX_F64] = any_f64, [MX_F32] = any_f32, [MX_U8] = any_u8,   [MX_U16] = any_u16, [MX_I16] = any_i16,
+    [MX_I8] = any_i8,   [MX_I32] = any_i32, [MX_U32] = any_u32, [MX_I64] = any_i64, [MX_U64] = any_u64};
 
 /* ---- files that were looked at */
 
@@ -115,7 +106,7 @@ static int look(const char *word, const struct mx_npy *npy, const struct mx_arra
         if (err < 0) return mx_fail(why, err, "%.300s cannot be read: %s", word, strerror(-err));
         if (!any[npy->dtype](m, piece, (size_t)n)) continue;
         for (int64_t i = 0; i < n; i++) {
-            const double value = cell_at(npy->dtype, piece, (size_t)i);
+            const double value = mx_cell_load(npy->dtype, piece, i);
             if (!is_missing(m, value)) continue;
             if (missing++ == 0) first = at + i, example = value;
         }

@@ -30,7 +30,8 @@ static const char *value_of(const char *header, const char *key) {
 
 /* Of mx_dtype, as NumPy calls them. */
 static const char *const descr_of[MX_DTYPES] = {
-    [MX_F64] = "<f8", [MX_F32] = "<f4", [MX_U8] = "|u1", [MX_U16] = "<u2", [MX_I16] = "<i2"};
+    [MX_F64] = "<f8", [MX_F32] = "<f4", [MX_U8] = "|u1",  [MX_U16] = "<u2", [MX_I16] = "<i2",
+    [MX_I8] = "|i1",  [MX_I32] = "<i4", [MX_U32] = "<u4", [MX_I64] = "<i8", [MX_U64] = "<u8"};
 
 /* any: not floating point alone. */
 static int parse_dtype(const char *path, const char *descr, bool any, enum mx_dtype *out, mx_why *why) {
@@ -46,8 +47,9 @@ static int parse_dtype(const char *path, const char *descr, bool any, enum mx_dt
     const int n = end != NULL && end - descr < 12 ? (int)(end - descr) + 1 : 12;
     if (any)
         return mx_fail(why, -EINVAL,
-                       "%s has element type %.*s; f8, f4, u1, u2 and i2, little endian, are supported", path,
-                       n, descr);
+                       "%s has element type %.*s; f8, f4 and whole numbers of 1 to 8 bytes, little endian, "
+                       "are supported",
+                       path, n, descr);
     return mx_fail(
         why, -EINVAL,
         "%s has element type %.*s; only '<f8' and '<f4' are supported: convert with a.astype('f8')", path, n,

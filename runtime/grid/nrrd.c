@@ -12,12 +12,46 @@ static const struct {
     const char *name;
     enum mx_dtype dtype;
 } types[] = {
-    {"double", MX_F64},       {"float", MX_F32},          {"uchar", MX_U8},
-    {"unsigned char", MX_U8}, {"uint8", MX_U8},           {"uint8_t", MX_U8},
-    {"ushort", MX_U16},       {"unsigned short", MX_U16}, {"unsigned short int", MX_U16},
-    {"uint16", MX_U16},       {"uint16_t", MX_U16},       {"short", MX_I16},
-    {"short int", MX_I16},    {"signed short", MX_I16},   {"signed short int", MX_I16},
-    {"int16", MX_I16},        {"int16_t", MX_I16},
+    {"double", MX_F64},
+    {"float", MX_F32},
+    {"uchar", MX_U8},
+    {"unsigned char", MX_U8},
+    {"uint8", MX_U8},
+    {"uint8_t", MX_U8},
+    {"ushort", MX_U16},
+    {"unsigned short", MX_U16},
+    {"unsigned short int", MX_U16},
+    {"uint16", MX_U16},
+    {"uint16_t", MX_U16},
+    {"short", MX_I16},
+    {"short int", MX_I16},
+    {"signed short", MX_I16},
+    {"signed short int", MX_I16},
+    {"int16", MX_I16},
+    {"int16_t", MX_I16},
+    {"signed char", MX_I8},
+    {"int8", MX_I8},
+    {"int8_t", MX_I8},
+    {"int", MX_I32},
+    {"signed int", MX_I32},
+    {"int32", MX_I32},
+    {"int32_t", MX_I32},
+    {"uint", MX_U32},
+    {"unsigned int", MX_U32},
+    {"uint32", MX_U32},
+    {"uint32_t", MX_U32},
+    {"longlong", MX_I64},
+    {"long long", MX_I64},
+    {"long long int", MX_I64},
+    {"signed long long", MX_I64},
+    {"signed long long int", MX_I64},
+    {"int64", MX_I64},
+    {"int64_t", MX_I64},
+    {"ulonglong", MX_U64},
+    {"unsigned long long", MX_U64},
+    {"unsigned long long int", MX_U64},
+    {"uint64", MX_U64},
+    {"uint64_t", MX_U64},
 };
 
 struct reader {
@@ -35,10 +69,10 @@ static int take_type(struct reader *r, const char *value) {
             r->typed = true;
             return 0;
         }
-    return mx_fail(
-        r->why, -EINVAL,
-        "%.300s has cells of type %.40s; double, float, uchar, ushort and short are supported: convert it",
-        r->path, value);
+    return mx_fail(r->why, -EINVAL,
+                   "%.300s has cells of type %.40s; double, float and whole numbers (uchar, short, int ...) "
+                   "are supported: convert it",
+                   r->path, value);
 }
 
 static int take_dimension(struct reader *r, const char *value) {

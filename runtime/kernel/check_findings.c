@@ -22,18 +22,12 @@ static char *expected_at(const struct check *c, struct cell at) {
     return c->expected + ((at.field * c->rows + at.row) * c->cells + at.x - check_radius(c)) * 8;
 }
 
-static double as_real(enum mx_dtype dtype, const char *from) {
-    double d;
-    float f;
-    if (dtype == MX_F64) return memcpy(&d, from, sizeof d), d;
-    return memcpy(&f, from, sizeof f), (double)f;
-}
-
 static bool is_expected(const struct check *c, struct image *m, struct cell at) {
     const struct block *b = check_written_block(m, at.field);
     const size_t e = (size_t)mx_dtype_bytes(b->dtype);
     const char *got = m->work + b->at + at.row * b->pitch + at.x * (int64_t)e, *wanted = expected_at(c, at);
-    return memcmp(got, wanted, e) == 0 || (isnan(as_real(b->dtype, got)) && isnan(as_real(b->dtype, wanted)));
+    return memcmp(got, wanted, e) == 0 ||
+           (isnan(mx_cell_load(b->dtype, got, 0)) && isnan(mx_cell_load(b->dtype, wanted, 0)));
 }
 
 void mx_check_keep(struct check *c) {
@@ -45,7 +39,7 @@ void mx_check_keep(struct check *c) {
                 const int64_t e = mx_dtype_bytes(b->dtype);
                 const char *from = m->work + b->at + row * b->pitch + x * e;
                 memcpy(expected_at(c, (struct cell){f, row, x}), from, (size_t)e);
-                if (isfinite(as_real(b->dtype, from))) c->finite[check_read(c)][f] = true;
+                if (isfinite(mx_cell_load(b->dtype, from, 0))) c->finite[check_read(c)][f] = true;
             }
 }
 

@@ -130,6 +130,7 @@ static pid_t start(struct compiler *c, const struct names *n, const char *direct
     for (; c->words[k] != NULL; k++) words[k] = c->words[k];
     for (int i = 0; i < N_FLAGS; i++) words[k++] = mx_compiler_flags[i];
     for (int i = 0; i < MX_FORM_FLAGS && form->flags[i] != NULL; i++) words[k++] = form->flags[i];
+    if (c->wraps) words[k++] = "-fwrapv";
     if (c->gcc) words[k++] = "-ftrack-macro-expansion=0"; /* errors on the kernel's line */
     for (size_t i = 0; first && i < sizeof list / sizeof list[0]; i++) words[k++] = list[i];
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) words[k++] = own[i];
@@ -227,6 +228,28 @@ static int publish(struct mx_object *object, int32_t number, const char *name) {
     return 0;
 }
 
+/* Whether a word of a line that may go on names a type of whole numbers. */
+static bool names_whole(const char *at) {
+    static const char *const types[] = {"int8_t",   "uint8_t", "int16_t",  "uint16_t", "int32_t",
+                                        "uint32_t", "int64_t", "uint64_t", "int",      "unsigned"};
+    while (*at != 0 && (*at != '\n' || at[-1] == '\\')) {
+        const size_t n = strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
+        for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+            if (strlen(types[i]) == n && memcmp(at, types[i], n) == 0) return true;
+        at += n > 0 ? n : 1;
+    }
+    return false;
+}
+
+/* Kernels of reals are compiled without -fwrapv: with it gcc makes slower loops of their indices. */
+static bool has_whole_state(const char *source) {
+    static const char *const macros[] = {"MX_STATE(", "MX_PARTNER("};
+    for (size_t i = 0; i < sizeof macros / sizeof macros[0]; i++)
+        for (const char *at = source; (at = strstr(at, macros[i])) != NULL; at++)
+            if (names_whole(at)) return true;
+    return false;
+}
+
 static int make(const struct mx_kernel_options *o, struct compiler *c, const struct mx_text *source,
                 const char *cache, mx_why *why, struct mx_object *object) {
     char name[PATH_MAX] = "";
@@ -248,6 +271,7 @@ static int make(const struct mx_kernel_options *o, struct compiler *c, const str
     snprintf(object->compiler, sizeof object->compiler, "%.*s", (int)strcspn(c->version.data, "\n"),
              c->version.data);
     object->compiled = true;
+    c->wraps = has_whole_state(source->data);
     err = compile(o, c, source, object->directory, &forms, why, &number);
     object->form = mx_forms[number].text;
     if (err == 0 && (err = publish(object, number, name)) < 0)

@@ -18,6 +18,7 @@ struct compiler {
     char path[PATH_MAX]; /* of the program */
     struct mx_text version;
     bool gcc;
+    bool wraps; /* -fwrapv: the kernel's state has whole numbers (cell.h) */
 };
 
 /* The compiler of CC, or the first of the usual ones. -ENOTSUP with a sentence. */

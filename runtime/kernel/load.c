@@ -8,9 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert((int)MX_CELL_F64 == MX_F64 && (int)MX_CELL_F32 == MX_F32 && (int)MX_CELL_U8 == MX_U8 &&
-                   (int)MX_CELL_U16 == MX_U16 && (int)MX_CELL_I16 == MX_I16,
-               "types of cell.h are those of the library");
+/* The types of cell.h are those of the library; MX_DTYPES: none. */
+static const enum mx_dtype type_of[MX_CELL_TYPES] = {
+    [MX_CELL_F64] = MX_F64, [MX_CELL_F32] = MX_F32, [MX_CELL_U8] = MX_U8,
+    [MX_CELL_U16] = MX_U16, [MX_CELL_I16] = MX_I16, [MX_CELL_OTHER] = (enum mx_dtype)MX_DTYPES,
+    [MX_CELL_I8] = MX_I8,   [MX_CELL_I32] = MX_I32, [MX_CELL_U32] = MX_U32,
+    [MX_CELL_I64] = MX_I64, [MX_CELL_U64] = MX_U64};
 
 /* ---- the description */
 
@@ -91,18 +94,18 @@ static int check_counts(const struct mx_kernel *k, mx_why *why) {
 
 static int copy_fields(const struct mx_kernel *k, const struct mx_cell_field *from, int32_t n,
                        const char *macro, struct mx_field_of *to, mx_why *why) {
-    const bool state = strcmp(macro, "MX_FIXED") != 0;
     for (int32_t i = 0; i < n; i++) {
         if (!is_name(from[i].name, MX_FIELD_NAME))
             return mx_fail(why, -EINVAL,
                            "field %d of %s of the kernel \"%s\" has no name of 1 to %d characters", i, macro,
                            k->name, MX_FIELD_NAME - 1);
-        const uint32_t type = from[i].type;
-        if (type >= (state ? MX_F32 + 1u : MX_DTYPES) || from[i].bytes != mx_dtype_bytes((enum mx_dtype)type))
+        const int type = from[i].type < MX_CELL_TYPES ? (int)type_of[from[i].type] : MX_DTYPES;
+        if (type == MX_DTYPES || from[i].bytes != mx_dtype_bytes((enum mx_dtype)type))
             return mx_fail(
-                why, -EINVAL, "field %s of %s of the kernel \"%s\" has the type %.60s: it must be %s",
-                from[i].name, macro, k->name, from[i].type_name != NULL ? from[i].type_name : "(unknown)",
-                state ? "double or float" : "double, float, uint8_t, uint16_t or int16_t");
+                why, -EINVAL,
+                "field %s of %s of the kernel \"%s\" has the type %.60s: it must be double, float, or one of "
+                "int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t, int64_t and uint64_t",
+                from[i].name, macro, k->name, from[i].type_name != NULL ? from[i].type_name : "(unknown)");
         to[i].dtype = (enum mx_dtype)type;
         strcpy(to[i].name, from[i].name);
     }

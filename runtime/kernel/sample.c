@@ -15,16 +15,7 @@ enum { LINE = 64, PAGE = 4096 };
 static int64_t whole_lines(int64_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
 
 void mx_kernel_put(char *to, enum mx_dtype dtype, double real, int whole) {
-    const float single = (float)real;
-    const uint16_t two = (uint16_t)whole;
-    if (dtype == MX_F64)
-        memcpy(to, &real, sizeof real);
-    else if (dtype == MX_F32)
-        memcpy(to, &single, sizeof single);
-    else if (dtype == MX_U8)
-        *to = (char)whole;
-    else
-        memcpy(to, &two, sizeof two);
+    mx_cell_store(dtype, to, 0, mx_dtype_is_real(dtype) ? real : whole);
 }
 
 /* Small whole numbers are mostly 0, as masks have them. */

@@ -21,8 +21,8 @@
 #include <string.h>
 
 /* 5: fields of C may be files that are read in place. 6: `pending`, and the store of one rank of several. 7:
- * sides of one field, or other than fixed, mirror and periodic. 8: stages, edits of the state. A note has the
- * least that says all of it. */
+ * sides of one field, or other than fixed, mirror and periodic. 8: stages, edits of the state, whole
+ * numbers in the state, read-only fields of types after i16. A note has the least that says all of it. */
 enum {
     MX_NOTE_OLDEST = 4,
     MX_NOTE_IN_PLACE = 5,

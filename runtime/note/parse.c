@@ -91,12 +91,6 @@ static void parse_values(struct mx_note_reader *r, const json_t *o, struct mx_ru
     f->npy.data_offset_bytes = f->in_place ? f->identity.offset_bytes : 0;
 }
 
-static bool state_types(const struct mx_field_of *f, int32_t n) {
-    for (int32_t i = 0; i < n; i++)
-        if (f[i].dtype != MX_F64 && f[i].dtype != MX_F32) return false;
-    return n >= 1;
-}
-
 static void parse_system(struct mx_note_reader *r, const json_t *o, struct mx_note *n) {
     struct mx_system *s = &n->system;
     char text[24];
@@ -119,9 +113,7 @@ static void parse_system(struct mx_note_reader *r, const json_t *o, struct mx_no
     s->n_field[1] = parse_names(r, o, "b", MX_MAX_FIELDS, s->field[1]);
     s->n_fixed = parse_names(r, o, "c", MX_MAX_FIXED, s->fixed);
     mx_note_parse_params(r, mx_note_member(r, o, "params"), n);
-    if (s->form < 0 || s->hc > s->h || !state_types(s->field[0], s->n_field[0]) ||
-        !state_types(s->field[1], s->n_field[1]))
-        r->ok = false;
+    if (s->form < 0 || s->hc > s->h || s->n_field[0] < 1 || s->n_field[1] < 1) r->ok = false;
     if (!r->ok) return;
     mx_fields_of(s, &n->fields);
     const json_t *values = mx_note_member(r, o, "values");

@@ -63,6 +63,15 @@ static json_t *print_values(const struct mx_run_field *f, char path[MX_NOTE_ESCA
     return o;
 }
 
+static bool new_types(const struct mx_note *n) {
+    const struct mx_system *s = n->problem.system;
+    bool some = false;
+    for (int array = 0; s != NULL && array < 2; array++)
+        for (int32_t i = 0; i < s->n_field[array]; i++) some |= !mx_dtype_is_real(s->field[array][i].dtype);
+    for (int32_t i = 0; s != NULL && i < s->n_fixed; i++) some |= s->fixed[i].dtype > MX_I16;
+    return some;
+}
+
 static bool any_in_place(const struct mx_note *n) {
     for (int32_t i = 0; i < n->fields.n; i++)
         if (n->fields.field[i].in_place) return true;
@@ -247,11 +256,12 @@ static json_t *print_all(const struct mx_note *n, int32_t kept) {
     json_t *o = json_object();
     mx_json_put(o, "kind", json_string(MX_NOTE_KIND));
     mx_json_put_whole(o, "note",
-                      n->edits > 0 || mx_has_stages(&n->problem) || n->problem.flat ? MX_NOTE_VERSION
-                      : new_sides(&n->sides)                                        ? MX_NOTE_SIDES
-                      : n->pending || n->ranks > 0                                  ? MX_NOTE_RANKS
-                      : any_in_place(n)                                             ? MX_NOTE_IN_PLACE
-                                                                                    : MX_NOTE_OLDEST);
+                      n->edits > 0 || mx_has_stages(&n->problem) || n->problem.flat || new_types(n)
+                          ? MX_NOTE_VERSION
+                      : new_sides(&n->sides)       ? MX_NOTE_SIDES
+                      : n->pending || n->ranks > 0 ? MX_NOTE_RANKS
+                      : any_in_place(n)            ? MX_NOTE_IN_PLACE
+                                                   : MX_NOTE_OLDEST);
     mx_json_put(o, "memext", json_string(MX_VERSION));
     mx_json_put(o, "problem", print_problem(&n->problem));
     mx_json_put(o, "plan", json_string(mx_plan_print(&n->plan, line, sizeof line)));

@@ -169,7 +169,8 @@ struct change {
     double lane[LANES], most[LANES];
 };
 
-/* One cell. The difference is taken in the field's type, as NumPy takes it. */
+/* One cell. The difference of reals is taken in the field's type, as NumPy takes it; that of whole numbers in
+ * f64, where it does not wrap. */
 static inline void change_of_cell(struct change *c, int k, double d) {
     const double size = fabs(d);
     c->lane[k] += d * d;
@@ -208,6 +209,11 @@ typedef float float_cells __attribute__((vector_size(16)));
     }
 CHANGE_OF(double)
 CHANGE_OF(float)
+
+static void change_whole(enum mx_dtype dtype, const void *now, const void *old, int64_t n, struct change *c) {
+    for (int64_t x = 0; x < n; x++)
+        change_of_cell(c, (int)(x % LANES), mx_cell_load(dtype, now, x) - mx_cell_load(dtype, old, x));
+}
 
 static void change_plain(bool wide, const void *now, const void *old, int64_t n, struct change *c) {
     wide ? change_double(now, old, n, c) : change_float(now, old, n, c);
@@ -274,7 +280,10 @@ static void change_row(struct mx_norms *n, struct slot *s, const struct mx_norm_
         const enum mx_dtype dtype = mx_field_dtype(p, 0, f);
         const int64_t offset = row->field_offset_bytes[f] + p->h * mx_dtype_bytes(dtype);
         struct change c = {0};
-        change_of_row(dtype == MX_F64, row->now + offset, row->old + offset, p->nx, &c);
+        if (mx_dtype_is_real(dtype))
+            change_of_row(dtype == MX_F64, row->now + offset, row->old + offset, p->nx, &c);
+        else
+            change_whole(dtype, row->now + offset, row->old + offset, p->nx, &c);
         for (int k = 0; k < LANES; k++) most = most_of(most, c.most[k]);
         if (f < n->squares)
             atomic_store_explicit(&s->sum[f * n->rows + at], bits_of(sum_of_lanes(c.lane)),

@@ -78,10 +78,40 @@ void mx_sides_extend(const struct mx_sides *sides, int dim, int64_t n, int32_t h
     *end = hi;
 }
 
-void mx_side_copy(char *to, const char *from, int64_t bytes, int64_t element_bytes, bool minus) {
+/* n whole numbers, of which each is `step` after the one before where they come from; minus the lowest is
+ * itself. */
+#define COPY_WHOLE(type)                                                                                     \
+    for (int64_t i = 0; i < n; i++) {                                                                        \
+        const type v = ((const type *)from)[i * step];                                                       \
+        ((type *)to)[i] = (type)(minus ? 0u - v : v);                                                        \
+    }
+static void copy_whole(char *to, const char *from, int64_t n, int64_t step, int64_t element, bool minus) {
+    switch (element) {
+    case 1:
+        COPY_WHOLE(uint8_t)
+        break;
+    case 2:
+        COPY_WHOLE(uint16_t)
+        break;
+    case 4:
+        COPY_WHOLE(uint32_t)
+        break;
+    default:
+        COPY_WHOLE(uint64_t)
+    }
+}
+
+void mx_side_copy_x_whole(const struct mx_x_copy *c, enum mx_dtype dtype, char *row) {
+    const int64_t element = mx_dtype_bytes(dtype);
+    copy_whole(row + c->x0 * element, row + c->from * element, c->x1 - c->x0, c->step, element, c->minus);
+}
+
+void mx_side_copy(char *to, const char *from, int64_t bytes, enum mx_dtype dtype, bool minus) {
     if (!minus) {
         if (to != from) memcpy(to, from, (size_t)bytes);
-    } else if (element_bytes == 8) {
+    } else if (!mx_dtype_is_real(dtype)) {
+        copy_whole(to, from, bytes / mx_dtype_bytes(dtype), 1, mx_dtype_bytes(dtype), true);
+    } else if (dtype == MX_F64) {
         for (int64_t i = 0; i < bytes / 8; i++)
             ((uint64_t *)to)[i] = ((const uint64_t *)from)[i] ^ UINT64_C(1) << 63;
     } else {
@@ -148,6 +178,7 @@ void mx_side_zero_x(const uint8_t side[2], int64_t nx, int32_t h, struct mx_cell
 /* What one field has in all rows. */
 struct field_sides {
     struct mx_ends x, y, z;
+    enum mx_dtype dtype;
     int64_t element, row_bytes;
     struct mx_cells inner;
     struct mx_x_copy copy[2];
@@ -159,8 +190,9 @@ static struct field_sides field_sides(const struct mx_sides *s, const struct mx_
     struct field_sides o = {.x = mx_ends_of(s, array, f, MX_DIM_X),
                             .y = mx_ends_of(s, array, f, MX_DIM_Y),
                             .z = mx_ends_of(s, array, f, MX_DIM_Z),
-                            .element = mx_dtype_bytes(mx_field_dtype(p, array, f)),
+                            .dtype = mx_field_dtype(p, array, f),
                             .inner = {p->h, p->nx + p->h}};
+    o.element = mx_dtype_bytes(o.dtype);
     o.row_bytes = (p->nx + 2 * p->h) * o.element;
     o.copies = mx_side_x_copies(o.x.side, p->nx, p->h, o.inner, o.copy);
     return o;
@@ -175,7 +207,7 @@ static void own_row(const struct field_sides *o, const struct mx_problem *p, int
         if (mx_side_zero(o->y.side, p->ny, mx_halo_y(p), y) || mx_side_zero(o->z.side, p->nz, p->h, z))
             memset(row + h * o->element, 0, (size_t)(p->nx * o->element));
     }
-    mx_sides_copy_x(o->copy, o->copies, o->element, row);
+    mx_sides_copy_x(o->copy, o->copies, o->dtype, row);
 }
 
 void mx_sides_row(const struct mx_sides *sides, const struct mx_problem *p, int array, int32_t field,
@@ -185,7 +217,7 @@ void mx_sides_row(const struct mx_sides *sides, const struct mx_problem *p, int 
             row);
     const bool minus =
         mx_side_minus(o.y.side, p->ny, mx_halo_y(p), y) != mx_side_minus(o.z.side, p->nz, p->h, z);
-    mx_side_copy(row, row, o.row_bytes, o.element, minus);
+    mx_side_copy(row, row, o.row_bytes, o.dtype, minus);
 }
 
 void mx_sides_plane(const struct mx_sides *sides, const struct mx_problem *p, const struct mx_layout *l,
@@ -199,12 +231,12 @@ void mx_sides_plane(const struct mx_sides *sides, const struct mx_problem *p, co
         for (int64_t y = 0; y < rows; y++)
             if (mx_side_source(o.y.side, p->ny, mx_halo_y(p), y) == y) {
                 own_row(&o, p, y, from_z, first + y * pitch);
-                mx_side_copy(first + y * pitch, first + y * pitch, o.row_bytes, o.element, minus_z);
+                mx_side_copy(first + y * pitch, first + y * pitch, o.row_bytes, o.dtype, minus_z);
             }
         for (int64_t y = 0; y < rows; y++) {
             const int64_t from = mx_side_source(o.y.side, p->ny, mx_halo_y(p), y);
             if (from != y)
-                mx_side_copy(first + y * pitch, first + from * pitch, o.row_bytes, o.element,
+                mx_side_copy(first + y * pitch, first + from * pitch, o.row_bytes, o.dtype,
                              mx_side_minus(o.y.side, p->ny, mx_halo_y(p), y));
         }
     }
@@ -226,9 +258,7 @@ int mx_frame_parse(const char *text, mx_why *why, struct mx_frame *out) {
 }
 
 int mx_frame_check(const struct mx_frame *frame, const char *name, enum mx_dtype dtype, mx_why *why) {
-    static const double limit[MX_DTYPES][2] = {
-        [MX_U8] = {0, 255}, [MX_U16] = {0, 65535}, [MX_I16] = {-32768, 32767}};
-    const double v = frame->value;
+    const double v = frame->value, lowest = mx_dtype_lowest(dtype), highest = mx_dtype_highest(dtype);
     if (frame->kind != MX_FRAME_VALUE || dtype == MX_F64) return 0;
     if (dtype == MX_F32) {
         if (isfinite(v) && !isfinite((float)v))
@@ -237,11 +267,11 @@ int mx_frame_check(const struct mx_frame *frame, const char *name, enum mx_dtype
                            name);
         return 0;
     }
-    if (!(v >= limit[dtype][0] && v <= limit[dtype][1]) || v != floor(v))
+    if (!(v >= lowest && v <= highest) || v != floor(v))
         return mx_fail(why, -EINVAL,
                        "frame value %.17g is none of the cells of %s, which are %s: whole numbers "
                        "from %.0f to %.0f",
-                       v, name, mx_dtype_name(dtype), limit[dtype][0], limit[dtype][1]);
+                       v, name, mx_dtype_name(dtype), lowest, highest);
     return 0;
 }
 
@@ -257,13 +287,7 @@ int64_t mx_frame_source(const struct mx_frame *frame, int64_t n, int32_t h, int6
 }
 
 static void fill(char *to, int64_t from, int64_t end, enum mx_dtype dtype, double value) {
-    for (int64_t x = from; x < end; x++) {
-        if (dtype == MX_F64) ((double *)to)[x] = value;
-        if (dtype == MX_F32) ((float *)to)[x] = (float)value;
-        if (dtype == MX_U8) ((uint8_t *)to)[x] = (uint8_t)value;
-        if (dtype == MX_U16) ((uint16_t *)to)[x] = (uint16_t)value;
-        if (dtype == MX_I16) ((int16_t *)to)[x] = (int16_t)value;
-    }
+    for (int64_t x = from; x < end; x++) mx_cell_store(dtype, to, x, value);
 }
 
 void mx_frame_row(const struct mx_frame *frame, int64_t nx, int32_t h, enum mx_dtype dtype,

@@ -155,7 +155,7 @@ int mx_side_copies(const uint8_t side[2], int64_t n, int32_t h, int64_t i, int64
 void mx_sides_extend(const struct mx_sides *sides, int dim, int64_t n, int32_t h, int64_t *from,
                      int64_t *end);
 /* Bytes of cells of `element_bytes` 4 or 8 each, or minus them. The two do not overlap, or are the same. */
-void mx_side_copy(char *to, const char *from, int64_t bytes, int64_t element_bytes, bool minus);
+void mx_side_copy(char *to, const char *from, int64_t bytes, enum mx_dtype dtype, bool minus);
 
 /* Some cells of a row, empty where x0 >= x1. */
 struct mx_cells {
@@ -177,19 +177,22 @@ struct mx_x_copy {
 int mx_side_x_copies(const uint8_t side[2], int64_t nx, int32_t h, struct mx_cells cells,
                      struct mx_x_copy out[2]);
 /* Does so in one field's row, whose cell 0 `row` points to; `element_bytes` 4 or 8. */
-static inline void mx_sides_copy_x(const struct mx_x_copy *copy, int n, int64_t element_bytes, char *row) {
+void mx_side_copy_x_whole(const struct mx_x_copy *copy, enum mx_dtype dtype, char *row);
+static inline void mx_sides_copy_x(const struct mx_x_copy *copy, int n, enum mx_dtype dtype, char *row) {
     for (int i = 0; i < n; i++) {
         const int64_t count = copy[i].x1 - copy[i].x0, step = copy[i].step;
-        if (element_bytes == 8) {
+        if (dtype == MX_F64) {
             const uint64_t sign = (uint64_t)copy[i].minus << 63;
             uint64_t *to = (uint64_t *)row + copy[i].x0;
             const uint64_t *from = (const uint64_t *)row + copy[i].from;
             for (int64_t k = 0; k < count; k++) to[k] = from[k * step] ^ sign;
-        } else {
+        } else if (dtype == MX_F32) {
             const uint32_t sign = (uint32_t)copy[i].minus << 31;
             uint32_t *to = (uint32_t *)row + copy[i].x0;
             const uint32_t *from = (const uint32_t *)row + copy[i].from;
             for (int64_t k = 0; k < count; k++) to[k] = from[k * step] ^ sign;
+        } else {
+            mx_side_copy_x_whole(&copy[i], dtype, row);
         }
     }
 }

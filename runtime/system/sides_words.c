@@ -121,14 +121,11 @@ static int take_word(struct words *w, const char *text, mx_why *why) {
     return err < 0 || found ? err : no_field(w, text, length, why);
 }
 
-/* Kinds of state fields that have a sign: all of today's. */
-static bool is_signed(enum mx_dtype dtype) { return dtype != MX_U8 && dtype != MX_U16; }
-
 static int check_field(const struct words *w, int array, int32_t f, int d, const uint8_t side[2],
                        const uint8_t first[2], mx_why *why) {
     const char *name = field_name(w->p, array, f);
     for (int end = 0; end < 2; end++)
-        if ((MX_SIDES_MINUS >> side[end] & 1) != 0 && !is_signed(mx_field_dtype(w->p, array, f)))
+        if ((MX_SIDES_MINUS >> side[end] & 1) != 0 && !mx_dtype_is_signed(mx_field_dtype(w->p, array, f)))
             return mx_fail(why, -EINVAL,
                            "%s:%c=%s: field %s is %s, which has no minus; take mirror, or a signed type",
                            name, mx_axis_name(w->p, d), side_names[side[end]], name,

@@ -1,19 +1,80 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "system/system.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
 static const struct {
     const char *name;
     int64_t bytes;
-} dtypes[MX_DTYPES] = {[MX_F64] = {"f64", 8},
-                       [MX_F32] = {"f32", 4},
-                       [MX_U8] = {"u8", 1},
-                       [MX_U16] = {"u16", 2},
-                       [MX_I16] = {"i16", 2}};
+    double lowest, highest;
+} dtypes[MX_DTYPES] = {
+    [MX_F64] = {"f64", 8, -DBL_MAX, DBL_MAX},    [MX_F32] = {"f32", 4, -(double)FLT_MAX, (double)FLT_MAX},
+    [MX_U8] = {"u8", 1, 0, UINT8_MAX},           [MX_U16] = {"u16", 2, 0, UINT16_MAX},
+    [MX_I16] = {"i16", 2, INT16_MIN, INT16_MAX}, [MX_I8] = {"i8", 1, INT8_MIN, INT8_MAX},
+    [MX_I32] = {"i32", 4, INT32_MIN, INT32_MAX}, [MX_U32] = {"u32", 4, 0, UINT32_MAX},
+    [MX_I64] = {"i64", 8, -0x1p53, 0x1p53},      [MX_U64] = {"u64", 8, 0, 0x1p53}};
 
 int64_t mx_dtype_bytes(enum mx_dtype dtype) { return dtypes[dtype].bytes; }
+bool mx_dtype_is_signed(enum mx_dtype dtype) { return dtypes[dtype].lowest < 0; }
+double mx_dtype_lowest(enum mx_dtype dtype) { return dtypes[dtype].lowest; }
+double mx_dtype_highest(enum mx_dtype dtype) { return dtypes[dtype].highest; }
+
+/* ------------------------------------------------------------------ one cell */
+
+#define LOAD(shortly, type)                                                                                  \
+    {                                                                                                        \
+        type v;                                                                                              \
+        memcpy(&v, (const char *)row + x * (int64_t)sizeof v, sizeof v);                                     \
+        return (double)v;                                                                                    \
+    }
+#define STORE(type, stored)                                                                                  \
+    {                                                                                                        \
+        const type v = stored;                                                                               \
+        memcpy((char *)row + x * (int64_t)sizeof v, &v, sizeof v);                                           \
+        return;                                                                                              \
+    }
+double mx_cell_load(enum mx_dtype dtype, const void *row, int64_t x) {
+    switch (dtype) {
+#define CASE(DTYPE, shortly, type)                                                                           \
+    case DTYPE:                                                                                              \
+        LOAD(shortly, type)
+        CASE(MX_F64, f64, double)
+        CASE(MX_F32, f32, float)
+        CASE(MX_U8, u8, uint8_t)
+        CASE(MX_U16, u16, uint16_t)
+        CASE(MX_I16, i16, int16_t)
+        CASE(MX_I8, i8, int8_t)
+        CASE(MX_I32, i32, int32_t)
+        CASE(MX_U32, u32, uint32_t)
+        CASE(MX_I64, i64, int64_t)
+        CASE(MX_U64, u64, uint64_t)
+#undef CASE
+    }
+    return 0;
+}
+
+void mx_cell_store(enum mx_dtype dtype, void *row, int64_t x, double value) {
+    switch (dtype) {
+    case MX_F64:
+        STORE(double, value)
+    case MX_F32:
+        STORE(float, (float)value)
+#define CASE(DTYPE, shortly, type)                                                                           \
+    case DTYPE:                                                                                              \
+        STORE(type, mx_##shortly##_of_real(value))
+        CASE(MX_U8, u8, uint8_t)
+        CASE(MX_U16, u16, uint16_t)
+        CASE(MX_I16, i16, int16_t)
+        CASE(MX_I8, i8, int8_t)
+        CASE(MX_I32, i32, int32_t)
+        CASE(MX_U32, u32, uint32_t)
+        CASE(MX_I64, i64, int64_t)
+        CASE(MX_U64, u64, uint64_t)
+#undef CASE
+    }
+}
 
 int64_t mx_field_offsets(const struct mx_problem *p, int array, int64_t *offset_bytes) {
     enum { LINE_BYTES = 64, PAGE_BYTES = 4096 };

@@ -19,8 +19,9 @@
  * Where the old value is read, both arrays are live: both are loaded and both are stored.
  *
  * Rows. The fields of an array stand side by side in every row: field 0's cells, then field 1's, each padded
- * to a cache line. All fields of A and B have frames of h cells; so do those of C. What a built-in stencil
- * computes is the special case of one field, form jacobi and no C, and problem.system is NULL then.
+ * to a cache line; each has a type of its own. All fields of A and B have frames of h cells; so do those of
+ * C. What a built-in stencil computes is the special case of one field, form jacobi and no C, and
+ * problem.system is NULL then.
  */
 #ifndef MX_SYSTEM_H
 #define MX_SYSTEM_H
@@ -28,11 +29,24 @@
 #include <memext/cell.h>
 #include <memext/memext.h>
 
-enum mx_dtype { MX_F64, MX_F32, MX_U8, MX_U16, MX_I16 }; /* state fields: MX_F64 or MX_F32 */
-enum { MX_DTYPES = MX_I16 + 1 };
+/* Types of cells, of fields of every kind. Built-in stencils compute reals alone. */
+enum mx_dtype { MX_F64, MX_F32, MX_U8, MX_U16, MX_I16, MX_I8, MX_I32, MX_U32, MX_I64, MX_U64 };
+enum { MX_DTYPES = MX_U64 + 1 };
+#define MX_DTYPE_NAMES "f64, f32, u8, i8, u16, i16, u32, i32, u64 or i64"
 int64_t mx_dtype_bytes(enum mx_dtype dtype);
-const char *mx_dtype_name(enum mx_dtype dtype); /* "f64" "f32" "u8" "u16" "i16" */
+const char *mx_dtype_name(enum mx_dtype dtype); /* "f64" "f32" "u8" ... */
 bool mx_dtype_find(const char *name, enum mx_dtype *out);
+static inline bool mx_dtype_is_real(enum mx_dtype dtype) { return dtype == MX_F64 || dtype == MX_F32; }
+bool mx_dtype_is_signed(enum mx_dtype dtype);
+/* The least and the greatest whole number that a cell of it has and a double has exactly; of reals the least
+ * and the greatest finite one. */
+double mx_dtype_lowest(enum mx_dtype dtype);
+double mx_dtype_highest(enum mx_dtype dtype);
+/* Cell x of a row as a double: of 64-bit whole numbers the nearest. A cell may lie at any address. */
+double mx_cell_load(enum mx_dtype dtype, const void *row, int64_t x);
+/* Stores what SET of this real stores (cell.h): rounded in a float; in a whole number truncated, the nearest
+ * that there is where that does not fit, and 0 for NaN. */
+void mx_cell_store(enum mx_dtype dtype, void *row, int64_t x, double value);
 
 #define MX_MAX_HALO 8
 enum { MX_MAX_FIELDS = 32, MX_MAX_FIXED = 32, MX_MAX_PARAMS = 64, MX_MAX_REDUCES = 16, MX_FIELD_NAME = 24 };

@@ -4,7 +4,8 @@ import ctypes as c
 import random
 
 REALS = ("float", "double")
-SMALL = ("uint8_t", "uint16_t", "int16_t")
+WHOLE = ("uint8_t", "uint16_t", "int16_t", "int8_t", "int32_t", "uint32_t", "int64_t", "uint64_t")
+DTYPES = {0: "f8", 1: "f4", 2: "u1", 3: "u2", 4: "i2", 6: "i1", 7: "i4", 8: "u4", 9: "i8", 10: "u8"}  # by struct mx_cell_field
 
 
 class Cell:
@@ -60,9 +61,9 @@ def text(seed):
     r = random.Random(seed)
     form, radius = r.choice(("MX_JACOBI", "MX_LEAPFROG", "MX_STAGGERED")), r.choice((1, 1, 2, 4, 8))
     fixed_radius = r.randint(0, min(radius, 2))
-    state = [(f"u{i}", r.choice(REALS)) for i in range(r.randint(1, 3))]
-    partner = [(f"p{i}", r.choice(REALS)) for i in range(r.randint(1, 3))] if form == "MX_STAGGERED" else []
-    fixed = [(f"k{i}", r.choice(REALS + SMALL)) for i in range(r.randint(0, 2))]
+    state = [(f"u{i}", r.choice(REALS * 6 + WHOLE)) for i in range(r.randint(1, 3))]
+    partner = [(f"p{i}", r.choice(REALS * 6 + WHOLE)) for i in range(r.randint(1, 3))] if form == "MX_STAGGERED" else []
+    fixed = [(f"k{i}", r.choice(REALS * 2 + WHOLE)) for i in range(r.randint(0, 2))]
     head = [f'#define MX_NAME "random"\n#define MX_RADIUS {radius}\n#define MX_FORM {form}\n#define MX_REAL {r.choice(REALS)}\n#define MX_PARAMS(P) P(a, 0.75) P(b, -0.3)']
     for macro, fields in (("MX_STATE", state), ("MX_PARTNER", partner), ("MX_FIXED", fixed)):
         if fields:
@@ -125,7 +126,7 @@ class Rows:
             for _ in range(planes):
                 block = np.zeros(rows * pitch + 64, "u1")
                 block = block[-block.ctypes.data % 64:][:rows * pitch]
-                dtype = np.dtype({0: "f8", 1: "f4", 2: "u1", 3: "u2", 4: "i2"}[f.type])
+                dtype = np.dtype(DTYPES[f.type])
                 values = rng.uniform(-2, 2, (rows, pitch // dtype.itemsize)) if f.type < 2 else rng.integers(0, 3, (rows, pitch // dtype.itemsize))
                 block.reshape(rows, pitch)[:] = values.astype(dtype).view("u1").reshape(rows, -1)[:, :pitch]
                 made.append(block)

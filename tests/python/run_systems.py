@@ -14,12 +14,12 @@ N = {"wave": (21, 35, 34)}  # interior x, y, z
 FRAME = {"wave": 4}
 STATE = {"diffusion": ["u"], "wave": ["p", "p.old"], "fdtd": ["ex", "ey", "ez", "hx", "hy", "hz"], "gray_scott": ["u", "v"],
          "elastic": ["vx", "vy", "vz", "sxx", "syy", "szz", "sxy", "sxz", "syz"],
-         "lattice_boltzmann": [f"f{i}" for i in range(19)], "forced_wave": ["u", "u.old"], "rk4_advection": ["u", "v", "s"], "pml": "exy exz eyz eyx ezx ezy hxy hxz hyz hyx hzx hzy".split()}
-FIXED = {"diffusion": {"k": "f4"}, "wave": {"v": "f4", "damping": "f4"}, "fdtd": {"eps": "f4"}, "elastic": {"lam": "f4", "mu": "f4"}, "gray_scott": {}, "lattice_boltzmann": {"wall": "u1"}, "forced_wave": {}, "rk4_advection": {},
+         "lattice_boltzmann": [f"f{i}" for i in range(19)], "forced_wave": ["u", "u.old"], "rk4_advection": ["u", "v", "s"], "life": ["u"], "ising": ["s"], "pml": "exy exz eyz eyx ezx ezy hxy hxz hyz hyx hzx hzy".split()}
+FIXED = {"diffusion": {"k": "f4"}, "wave": {"v": "f4", "damping": "f4"}, "fdtd": {"eps": "f4"}, "elastic": {"lam": "f4", "mu": "f4"}, "gray_scott": {}, "lattice_boltzmann": {"wall": "u1"}, "forced_wave": {}, "rk4_advection": {}, "life": {}, "ising": {},
          "pml": {f"{what}{axis}": "f4" for what in "abpq" for axis in "xyz"}}
 PROFILES = {"pml": lambda field, shape: tuple(n if axis == field[1] else 1 for axis, n in zip("zyx", shape))}  # extents of those read-only fields
-TYPE = {"diffusion": "f8", "gray_scott": "f8", "forced_wave": "f8", "rk4_advection": "f8"}
-STAGES = {"rk4_advection": 4}
+TYPE = {"diffusion": "f8", "gray_scott": "f8", "forced_wave": "f8", "rk4_advection": "f8", "life": "u1", "ising": "i1"}
+STAGES = {"rk4_advection": 4, "ising": 2}
 PLANS = {
     "stream": ["--algorithm", "stream", "--block", 200, 200, 4],
     "strips": ["--plan", "stream by=9 bt=2 slab=2"],

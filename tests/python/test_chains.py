@@ -28,6 +28,7 @@ SYSTEMS = {  # name: radius, fields that are only read with their type and the r
     "diffusion": (1, {"k": ("f4", 0.2, 1)}),
     "fdtd": (1, {"eps": ("f4", 1, 4)}),
     "gray_scott": (1, {}),
+    "ising": (1, {}),
     "lattice_boltzmann": (1, {"wall": ("u1", 0, 2)}),
     "wave": (4, {"v": ("f4", 1000, 4000), "damping": ("f4", 0, 0.1)}),
 }

@@ -192,6 +192,7 @@ def test_refusals_of_hdf5(memext, own, store, h5py):
         file.create_dataset("packed", data=b, compression="gzip")
         file.create_dataset("big", data=b.astype(">f4"))
         file.create_dataset("whole", data=b.astype("i4"))
+        file.create_dataset("half", data=b.astype("f2"))
         file.create_dataset("flat", data=b[0])
         file.create_dataset("empty", shape=b.shape, dtype="f4")
         file.create_dataset("outside", shape=b.shape, dtype="f4", external=[(str(d / "b.raw"), 0, b.nbytes)])
@@ -205,7 +206,7 @@ def test_refusals_of_hdf5(memext, own, store, h5py):
     with h5py.File(d / "block.h5", "w", userblock_size=512) as file:
         file.create_dataset("empty", shape=b.shape, dtype="f4")
     (d / "torn.h5").write_bytes((d / "b.h5").read_bytes()[:3000])
-    for word, naming in [("b.h5:/chunked", ["chunked", "h5repack", "Python"]), ("b.h5:/packed", ["chunked"]), ("b.h5:/big", ["big endian"]), ("b.h5:/whole", ["another type"]),
+    for word, naming in [("b.h5:/chunked", ["chunked", "h5repack", "Python"]), ("b.h5:/packed", ["chunked"]), ("b.h5:/big", ["big endian"]), ("b.h5:/whole", ["i32", "f32"]), ("b.h5:/half", ["another type"]),
                          ("b.h5:/flat", ["2 dimensions"]), ("b.h5:/empty", ["no cells"]), ("block.h5:/empty", ["no cells"]), ("b.h5:/outside", ["other files"]), ("b.h5:/elsewhere", ["another file", "elsewhere.h5"]), ("b.h5:/compact", ["compact"]),
                          ("b.h5:/none", ["no dataset"]), ("b.h5", ["which dataset"]), ("b.h5:/", ["no dataset"]), ("b.h5:/other", ["f64", "f32"]), ("torn.h5:/big", ["damaged"]),
                          ("a.npy:/x", ["HDF5"]), ("no.h5:/x", ["No such file"])]:

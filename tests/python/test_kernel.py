@@ -74,7 +74,7 @@ REFUSED = {
     "name_not_defined": ("#define MX_RADIUS 1\n#include <memext/cell.h>\n", ["MX_NAME is not defined"]),
     "radius": (jacobi("SET(u, AT(u, 0, 0, 0));").replace("RADIUS 1", "RADIUS 9"), ["MX_RADIUS", "9", "1..8"]),
     "fixed_radius": (jacobi("SET(u, AT(u, 0, 0, 0));", "#define MX_FIXED_RADIUS 2\n"), ["MX_FIXED_RADIUS", "0..1"]),
-    "state_type": (jacobi("SET(u, AT(u, 0, 0, 0));").replace("double", "int16_t", 1), ["int16_t", "double or float"]),
+    "state_type": (jacobi("SET(u, AT(u, 0, 0, 0));").replace("double", "char", 1), ["char", "double, float"]),
     "fixed_type": (jacobi("SET(u, AT(u, 0, 0, 0));", "#define MX_FIXED(F) F(k, long)\n"), ["long", "uint8_t"]),
     "too_many_fields": (jacobi("SET(u, 0);").replace("F(u, double)", "F(u, double) " + " ".join(f"F(u{i}, double)" for i in range(32))),
                         ["33", "1..32"]),

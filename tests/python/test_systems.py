@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 SYSTEMS = pathlib.Path(__file__).resolve().parents[2] / "systems"
-TYPES = ["f8", "f4", "u1", "u2", "i2"]
+TYPES = ["f8", "f4", "u1", "u2", "i2", None, "i1", "i4", "u4", "i8", "u8"]  # by struct mx_cell_field of cell.h
 JACOBI, LEAPFROG, STAGGERED = range(3)
 
 
@@ -103,6 +103,8 @@ CASES = {
     "pml": ({name: (-1, 1) if len(name) == 3 else (0, 0.5) if name[0] in "bq" else (0.5, 1) for name in "exy exz eyz eyx ezx ezy hxy hxz hyz hyx hzx hzy ax ay az bx by bz px py pz qx qy qz".split()}, {}),
     "elastic": ({"lam": (0.5, 1), "mu": (0.5, 1)}, {"dt": 0.25}),
     "gray_scott": ({}, {"feed": 0.04, "dt": 0.5}),
+    "life": ({"u": (0, 2)}, {}),
+    "ising": ({"s": (-1.99, 2)}, {"w": 0.3, "seed": 5}),
     "lattice_boltzmann": ({"wall": (0, 2), **{f"f{i}": (0.8 * w, 1.2 * w) for i in range(19) for w in [1 / 3 if i == 0 else 1 / 18 if i < 7 else 1 / 36]}},
                           {"omega": 1.5, "push": 1e-3}),
 }

@@ -239,7 +239,7 @@ static void fill(char *at, size_t bytes, enum mx_dtype dtype, bool poison) {
     for (size_t i = 0; i + 8 <= bytes; i += (size_t)mx_dtype_bytes(dtype)) {
         double v = poison ? NAN : (double)next_random() / 1e9;
         float s = (float)v;
-        memcpy(at + i, dtype == MX_F64 ? (void *)&v : (void *)&s, (size_t)mx_dtype_bytes(dtype));
+        memcpy(at + i, mx_dtype_bytes(dtype) == 8 ? (void *)&v : (void *)&s, (size_t)mx_dtype_bytes(dtype));
     }
 }
 
@@ -250,7 +250,8 @@ static void fill_row(const struct world *w, int array, char *row) {
     for (int32_t f = 0; f < mx_field_count(&w->problem, array); f++) {
         const enum mx_dtype dtype = mx_field_dtype(&w->problem, array, f);
         for (int64_t x = 0; x < w->problem.nx + 2 * w->problem.h; x++)
-            store_cell(dtype, row + offset[f], x, (double)next_random() / 1e9);
+            store_cell(dtype, row + offset[f], x,
+                       test_is_real(dtype) ? (double)next_random() / 1e9 : (double)pick(0, 100));
     }
 }
 
@@ -276,7 +277,7 @@ static void make_fixed(struct world *w, int32_t z0, int32_t z1, int32_t y0, int3
             for (int32_t y = y0; y < y1; y++)
                 for (int64_t x = 0; x < w->problem.nx + 2 * w->problem.h; x++) {
                     char *at = (char *)(uintptr_t)mx_view_fixed_row(v, i, y, z);
-                    if (dtype == MX_F64 || dtype == MX_F32)
+                    if (test_is_real(dtype))
                         store_cell(dtype, at, x, (double)next_random() / 1e9);
                     else
                         store_cell(dtype, at, x, pick(0, 100));

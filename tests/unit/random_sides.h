@@ -37,12 +37,25 @@ static inline bool test_zero(const struct mx_sides *s, const struct mx_problem *
     return false;
 }
 
+static inline bool test_unsigned(const struct mx_problem *p) {
+    bool any = false;
+    for (int a = 0; a < 2; a++)
+        for (int32_t f = 0; f < mx_field_count(p, a); f++) {
+            const enum mx_dtype t = mx_field_dtype(p, a, f);
+            any |= t == MX_U8 || t == MX_U16 || t == MX_U32 || t == MX_U64;
+        }
+    return any;
+}
+
+/* Those without a minus have no odd sides. */
 static inline uint8_t test_kind(const struct mx_problem *p, int d, pick_fn *pick, bool old) {
     static const uint8_t all[] = {MX_SIDE_FIXED, MX_SIDE_MIRROR, MX_SIDE_EDGE,        MX_SIDE_MIRROR,
                                   MX_SIDE_ODD,   MX_SIDE_FIXED,  MX_SIDE_MIRROR_NODE, MX_SIDE_ODD_NODE};
     const int64_t n = mx_extent_of(p, d);
     if (old) return n < p->h ? MX_SIDE_FIXED : (uint8_t)pick(MX_SIDE_FIXED, MX_SIDE_MIRROR);
-    return all[n < p->h ? 2 * pick(0, 1) : n == p->h ? pick(0, 5) : pick(0, 7)];
+    const uint8_t kind = all[n < p->h ? 2 * pick(0, 1) : n == p->h ? pick(0, 5) : pick(0, 7)];
+    if (!test_unsigned(p)) return kind;
+    return kind == MX_SIDE_ODD ? MX_SIDE_MIRROR : kind == MX_SIDE_ODD_NODE ? MX_SIDE_MIRROR_NODE : kind;
 }
 
 enum { TEST_WORDS = 128 };

@@ -7,6 +7,7 @@
 
 #include "system/system.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,8 @@ struct update {
     struct tap tap[MOST_TAPS];
     int32_t old_field; /* of the array written */
     double old_weight; /* 0 where the form has no old value */
+    double scale;      /* of the sum, so that fields of whole numbers have many of them */
+    bool whole;        /* SET is given a whole number */
 };
 
 struct random_system {
@@ -36,34 +39,60 @@ struct random_system {
 /* A row function knows its own system; this is the one that tests are at. */
 static const struct random_system *systems_row;
 
+/* Types by what C says of them, not by the library's tables. */
+static const struct test_type {
+    const char *c;
+    int bytes, is_signed;
+    double unit; /* what a tap's value is multiplied by to be about 1 */
+} test_types[MX_DTYPES] = {
+    [MX_F64] = {"double", 8, 1, 1},        [MX_F32] = {"float", 4, 1, 1},
+    [MX_U8] = {"uint8_t", 1, 0, 0x1p-8},   [MX_U16] = {"uint16_t", 2, 0, 0x1p-15},
+    [MX_I16] = {"int16_t", 2, 1, 0x1p-15}, [MX_I8] = {"int8_t", 1, 1, 0x1p-7},
+    [MX_I32] = {"int32_t", 4, 1, 0x1p-31}, [MX_U32] = {"uint32_t", 4, 0, 0x1p-32},
+    [MX_I64] = {"int64_t", 8, 1, 0x1p-40}, [MX_U64] = {"uint64_t", 8, 0, 0x1p-40},
+};
+static inline bool test_is_real(enum mx_dtype dtype) { return dtype == MX_F64 || dtype == MX_F32; }
+
+/* A cell of whole numbers, little endian, wherever it lies: a user's file may have it anywhere. */
 static inline double load_cell(enum mx_dtype dtype, const void *row, int64_t x) {
-    switch (dtype) {
-    case MX_F64:
-        return ((const double *)row)[x];
-    case MX_F32:
-        return (double)((const float *)row)[x];
-    case MX_U8:
-        return ((const uint8_t *)row)[x];
-    case MX_U16: { /* a user's file may have it anywhere */
-        uint16_t v;
-        memcpy(&v, (const char *)row + 2 * x, 2);
-        return v;
-    }
-    case MX_I16: {
-        int16_t v;
-        memcpy(&v, (const char *)row + 2 * x, 2);
-        return v;
-    }
-    }
-    return 0;
+    const struct test_type *t = &test_types[dtype];
+    uint64_t v = 0;
+    if (dtype == MX_F64) return ((const double *)row)[x];
+    if (dtype == MX_F32) return (double)((const float *)row)[x];
+    memcpy(&v, (const char *)row + t->bytes * x, (size_t)t->bytes);
+    if (!t->is_signed) return (double)v;
+    return (double)((int64_t)(v << (64 - 8 * t->bytes)) >> (64 - 8 * t->bytes));
 }
 
+/* The lowest bits. */
+static inline void store_whole(enum mx_dtype dtype, void *row, int64_t x, int64_t value) {
+    memcpy((char *)row + test_types[dtype].bytes * x, &value, (size_t)test_types[dtype].bytes);
+}
+
+/* SET of a real: truncated, the nearest that there is, NaN as 0. */
 static inline void store_cell(enum mx_dtype dtype, void *row, int64_t x, double value) {
-    if (dtype == MX_F64) ((double *)row)[x] = value;
-    if (dtype == MX_F32) ((float *)row)[x] = (float)value;
-    if (dtype == MX_U8) ((uint8_t *)row)[x] = (uint8_t)value;
-    if (dtype == MX_U16) ((uint16_t *)row)[x] = (uint16_t)value;
-    if (dtype == MX_I16) ((int16_t *)row)[x] = (int16_t)value;
+    const int bits = 8 * test_types[dtype].bytes - test_types[dtype].is_signed;
+    const long double most = ldexpl(1, bits), /* what is beyond the greatest */
+        least = test_types[dtype].is_signed ? -most : 0;
+    if (dtype == MX_F64) {
+        ((double *)row)[x] = value;
+    } else if (dtype == MX_F32) {
+        ((float *)row)[x] = (float)value;
+    } else {
+        long double v = value != value ? 0 : (long double)value;
+        v = v < least ? least : v > most - 1 ? most - 1 : v;
+        store_whole(dtype, row, x, v < 0 ? (int64_t)v : (int64_t)(uint64_t)v);
+    }
+}
+
+/* What a field has after SET of an update's sum. */
+static inline void store_sum(enum mx_dtype dtype, const struct update *u, void *row, int64_t x, double sum) {
+    if (test_is_real(dtype))
+        store_cell(dtype, row, x, sum);
+    else if (u->whole)
+        store_whole(dtype, row, x, (int64_t)fmod(sum * u->scale, 1e15));
+    else
+        store_cell(dtype, row, x, sum * u->scale);
 }
 
 /* What place and time add: a kernel is told X, Y, Z and T. */
@@ -98,7 +127,8 @@ static inline void random_row(const struct mx_row *r, int level) {
                 value[f] = sum;
             }
             for (int32_t f = 0; f < s->n_field[written]; f++)
-                store_cell(s->field[written][f].dtype, (char *)r->out[f] + row * r->row_pitch, x, value[f]);
+                store_sum(s->field[written][f].dtype, &rs->update[level][f],
+                          (char *)r->out[f] + row * r->row_pitch, x, value[f]);
         }
 }
 
@@ -121,14 +151,20 @@ static inline void random_update(struct random_system *rs, int level, int32_t f,
         int32_t *to[3] = {&t->dx, &t->dy, &t->dz};
         for (int k = 0; k < 3; k++) /* the corners of the radius rather than its middle */
             *to[k] = (int32_t)(any(0, 1) ? any(0, 1) * 2 * reach - reach : any(-reach, reach));
-        const enum mx_dtype dtype = t->fixed ? s->fixed[t->field].dtype : MX_F64;
-        const double most = dtype == MX_U8 ? 0x1p-8 : dtype == MX_U16 || dtype == MX_I16 ? 0x1p-15 : 1;
-        t->weight = most * (double)any(-900, 900) / 1000 / MOST_TAPS;
+        const enum mx_dtype dtype = t->fixed ? s->fixed[t->field].dtype : s->field[level & 1][t->field].dtype;
+        t->weight = test_types[dtype].unit * (double)any(-900, 900) / 1000 / MOST_TAPS;
     }
     if (s->form != MX_JACOBI) {
         u->old_field = (int32_t)any(0, s->n_field[1 - (level & 1)] - 1);
-        u->old_weight = (double)any(1, 9) / 10 * (any(0, 1) ? 1 : -1);
+        u->old_weight = (double)any(1, 9) / 10 * (any(0, 1) ? 1 : -1) *
+                        test_types[s->field[1 - (level & 1)][u->old_field].dtype].unit;
     }
+    const enum mx_dtype to = s->field[1 - (level & 1)][f].dtype;
+    if (test_is_real(to)) return;
+    u->whole =
+        any(0, 2) == 0; /* beyond the ends now and then, but of 64 bits, of which doubles tell no more */
+    u->scale = (test_types[to].bytes == 8 ? 1 : u->whole ? 9 : 3) / test_types[to].unit;
+    u->whole &= to != MX_U64;
 }
 
 static inline void random_types(struct mx_field_of *field, int32_t n, enum mx_dtype most, const char *prefix,
@@ -161,10 +197,11 @@ static inline void random_system(struct random_system *rs, pick_fn *any) {
     s->n_fixed = (int32_t)(any(0, 2) ? any(1, TEST_FIXED) : 0);
     s->n_field[0] = (int32_t)(any(0, 1) ? any(1, 2) : any(1, TEST_FIELDS));
     s->n_field[1] = s->form == MX_STAGGERED ? (int32_t)any(1, TEST_FIELDS) : s->n_field[0];
-    random_types(s->field[0], s->n_field[0], MX_F32, "a", any);
-    random_types(s->field[1], s->n_field[1], MX_F32, "b", any);
+    const enum mx_dtype most = any(0, 1) ? MX_F32 : MX_U64;
+    random_types(s->field[0], s->n_field[0], most, "a", any);
+    random_types(s->field[1], s->n_field[1], most, "b", any);
     if (s->form != MX_STAGGERED) memcpy(s->field[1], s->field[0], sizeof s->field[0]);
-    random_types(s->fixed, s->n_fixed, MX_I16, "c", any);
+    random_types(s->fixed, s->n_fixed, MX_U64, "c", any);
     s->n_param = 1;
     strcpy(s->param_name[0], "scale");
     s->param[0] = 1e-4;
@@ -203,10 +240,9 @@ static inline void text_of_tap(FILE *f, const struct mx_system *s, int read, con
 }
 
 static inline void text_of_fields(FILE *f, const char *macro, const struct mx_field_of *field, int32_t n) {
-    static const char *const types[] = {"double", "float", "uint8_t", "uint16_t", "int16_t"};
     if (n == 0) return;
     fprintf(f, "#define %s(F)", macro);
-    for (int32_t i = 0; i < n; i++) fprintf(f, " F(%s, %s)", field[i].name, types[field[i].dtype]);
+    for (int32_t i = 0; i < n; i++) fprintf(f, " F(%s, %s)", field[i].name, test_types[field[i].dtype].c);
     fprintf(f, "\n");
 }
 
@@ -225,8 +261,14 @@ static inline void text_of_cell(FILE *f, const struct random_system *rs, int lev
             fprintf(f, "    v%d = v%d + (%.17e) * (double)OLD(%s);\n", i, i, u->old_weight,
                     s->field[written][u->old_field].name);
     }
-    for (int32_t i = 0; i < s->n_field[written]; i++)
-        fprintf(f, "    SET(%s, v%d);\n", s->field[written][i].name, i);
+    for (int32_t i = 0; i < s->n_field[written]; i++) {
+        const struct update *u = &rs->update[level][i];
+        const bool real = test_is_real(s->field[written][i].dtype);
+        fprintf(f, "    SET(%s, ", s->field[written][i].name);
+        if (real) fprintf(f, "v%d);\n", i);
+        if (!real && !u->whole) fprintf(f, "v%d * %.17e);\n", i, u->scale);
+        if (!real && u->whole) fprintf(f, "(int64_t)fmod(v%d * %.17e, 1e15));\n", i, u->scale);
+    }
     fprintf(f, "MX_END\n");
 }
 

@@ -136,8 +136,7 @@ static void points_and_copies(const struct trial *t, int64_t y, int64_t z, char 
         const struct mx_ends x = mx_ends_of(&t->after.sides, 1, f, MX_DIM_X);
         struct mx_x_copy copy[2];
         const int n = mx_side_x_copies(x.side, w.p.nx, w.p.h, all, copy);
-        mx_sides_copy_x(copy, n, mx_dtype_bytes(mx_field_dtype(&w.p, 1, f)),
-                        row + t->after.layout->field_offset_bytes[1][f]);
+        mx_sides_copy_x(copy, n, mx_field_dtype(&w.p, 1, f), row + t->after.layout->field_offset_bytes[1][f]);
     }
 }
 

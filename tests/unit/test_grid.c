@@ -347,9 +347,63 @@ Test(grid, files_of_users_are_laid_out_where_they_are) {
               why.text);
 }
 
+/* A real is truncated, the nearest that the type has, and 0 for NaN: what SET and point sources store. */
+Test(grid, reals_are_stored_in_whole_numbers) {
+    static const struct {
+        enum mx_dtype dtype;
+        double lowest, beyond; /* the last below which all are the lowest; the first that is the highest */
+        uint64_t low, high;
+    } types[] = {{MX_I8, -128, 127, UINT64_C(0xffffffffffffff80), 127},
+                 {MX_U8, 0, 255, 0, 255},
+                 {MX_I16, -32768, 32767, UINT64_C(0xffffffffffff8000), 32767},
+                 {MX_U16, 0, 65535, 0, 65535},
+                 {MX_I32, -0x1p31, 0x1p31 - 1, UINT64_C(0xffffffff80000000), 0x7fffffff},
+                 {MX_U32, 0, 0x1p32 - 1, 0, 0xffffffff},
+                 {MX_I64, -0x1p63, 0x1p63, UINT64_C(1) << 63, INT64_MAX},
+                 {MX_U64, 0, 0x1p64, 0, UINT64_MAX}};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        const double lowest = types[i].lowest, beyond = types[i].beyond;
+        const struct {
+            double value;
+            uint64_t cell;
+        } cases[] = {{NAN, 0},
+                     {-NAN, 0},
+                     {0.999, 0},
+                     {-0.999, 0},
+                     {-0.0, 0},
+                     {1.999, 1},
+                     {100.5, 100},
+                     {-1.999, lowest < 0 ? UINT64_MAX : 0},
+                     {INFINITY, types[i].high},
+                     {-INFINITY, types[i].low},
+                     {1e300, types[i].high},
+                     {-1e300, types[i].low},
+                     {beyond, types[i].high},
+                     {beyond * 1.01, types[i].high},
+                     {lowest, types[i].low},
+                     {lowest - 0.75, types[i].low},
+                     {nextafter(lowest, -INFINITY), types[i].low}};
+        const int64_t bytes = mx_dtype_bytes(types[i].dtype);
+        for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+            unsigned char row[24];
+            memset(row, 0xa5, sizeof row);
+            mx_cell_store(types[i].dtype, row + 1, 1, cases[k].value); /* at any address */
+            cr_expect(memcmp(row + 1 + bytes, &cases[k].cell, (size_t)bytes) == 0, "%s of %g",
+                      mx_dtype_name(types[i].dtype), cases[k].value);
+            cr_expect(row[bytes] == 0xa5 && row[1 + 2 * bytes] == 0xa5);
+            double again = (double)(int64_t)cases[k].cell;
+            if (lowest == 0) again = (double)cases[k].cell;
+            cr_expect(mx_cell_load(types[i].dtype, row + 1, 1) == again, "%s of %g",
+                      mx_dtype_name(types[i].dtype), cases[k].value);
+        }
+    }
+}
+
 /* Fields from an init or from a file of their own type, in a row of several; out again. */
 Test(grid, every_field_comes_and_goes_by_itself) {
-    static const char *const descr[MX_DTYPES] = {"'<f8'", "'<f4'", "'|u1'", "'<u2'", "'<i2'"};
+    static const char *const descr[MX_DTYPES] = {"'<f8'", "'<f4'", "'|u1'", "'<u2'", "'<i2'",
+                                                 "'|i1'", "'<i4'", "'<u4'", "'<i8'", "'<u8'"};
+    enum { PITCH = 2048 };
     const int64_t cells = 9 * 8 * 7;
     char dir[256], path[300], text[200];
     mx_why why = {""};
@@ -359,7 +413,7 @@ Test(grid, every_field_comes_and_goes_by_itself) {
     struct mx_problem p = problem(7, 6, 5, 1, MX_F64);
     struct mx_layout l;
     cr_assert_eq(mx_layout_make(&p, 512, true, &why, &l), 0);
-    l.row_pitch_bytes = 1024, l.plane_pitch_bytes = 8 * 1024;
+    l.row_pitch_bytes = PITCH, l.plane_pitch_bytes = 8 * PITCH;
     make_dir(dir, sizeof dir);
     char *plane = malloc((size_t)l.plane_pitch_bytes), *values = malloc((size_t)cells * 8);
     for (int i = 0; i < MX_DTYPES; i++) {
@@ -386,11 +440,12 @@ Test(grid, every_field_comes_and_goes_by_itself) {
         for (int64_t y = 0; y < 8; y++)
             for (int i = 0; i < MX_DTYPES; i++) {
                 const int64_t bytes = mx_dtype_bytes((enum mx_dtype)i), first = ((z * 8 + y) * 9) * bytes;
-                const char *row = plane + y * 1024 + 128 * i;
+                const char *row = plane + y * PITCH + 128 * i;
                 for (int64_t b = 0; b < 9 * bytes; b++)
                     cr_assert_eq(row[b],
                                  i == 2 ? (char)(b == 0 || y == 0 || z == 0) : (char)((first + b) * 7 + i));
-                for (int64_t b = 9 * bytes; b < (i == MX_I16 ? 512 : 128); b++) cr_assert_eq(row[b], 0);
+                for (int64_t b = 9 * bytes; b < (i == MX_DTYPES - 1 ? PITCH - 128 * i : 128); b++)
+                    cr_assert_eq(row[b], 0);
             }
         for (int64_t b = 0; b < l.plane_pitch_bytes; b++) plane[b] = (char)~plane[b];
         for (int i = 0; i < MX_DTYPES; i++)

@@ -58,7 +58,24 @@ static double *cell(const struct oracle *o, double *of, int64_t field, int64_t x
     return &of[((field * o->n[2] + z) * o->n[1] + y) * o->n[0] + x];
 }
 
-static double rounded(enum mx_dtype dtype, double v) { return dtype == MX_F32 ? (double)(float)v : v; }
+/* As a cell of the type holds it. */
+static double rounded(enum mx_dtype dtype, double v) {
+    double room;
+    store_cell(dtype, &room, 0, v);
+    return load_cell(dtype, &room, 0);
+}
+
+static double stored(enum mx_dtype dtype, const struct update *u, double sum) {
+    double room;
+    store_sum(dtype, u, &room, 0, sum);
+    return load_cell(dtype, &room, 0);
+}
+
+/* Of whole numbers minus the lowest is itself, and minus 0 is 0. */
+static double minus(enum mx_dtype dtype, double v) {
+    if (test_is_real(dtype)) return -v;
+    return test_types[dtype].bytes < 8 && v == -1 / test_types[dtype].unit ? v : 0 - v;
+}
 
 static double updated(const struct oracle *o, const struct update *u, double *from, double *old, int64_t x,
                       int64_t y, int64_t z, int64_t level) {
@@ -85,8 +102,8 @@ static void plain_level(const struct oracle *o, int64_t level, double *from, dou
             for (int64_t x = h; x < o->n[0] - h; x++) {
                 double value[TEST_FIELDS];
                 for (int32_t f = 0; f < s->n_field[written]; f++)
-                    value[f] = rounded(s->field[written][f].dtype,
-                                       updated(o, &o->rs->update[of_step][f], from, to, x, y, z, level));
+                    value[f] = stored(s->field[written][f].dtype, &o->rs->update[of_step][f],
+                                      updated(o, &o->rs->update[of_step][f], from, to, x, y, z, level));
                 for (int32_t f = 0; f < s->n_field[written]; f++) *cell(o, to, f, x, y, z) = value[f];
             }
 }
@@ -135,11 +152,12 @@ static void plain_sides(const struct oracle *o, int array, double *of) {
             for (int64_t i = 0; i < cells_of(o); i++) {
                 const int64_t to[3] = {i % o->n[0], i / o->n[0] % o->n[1], i / o->n[0] / o->n[1]};
                 int64_t from[3] = {to[0], to[1], to[2]};
-                bool minus;
-                from[d] = test_image(ends.side[to[d] >= h], mx_extent_of(o->p, d), h, to[d], &minus);
+                bool odd;
+                from[d] = test_image(ends.side[to[d] >= h], mx_extent_of(o->p, d), h, to[d], &odd);
                 if (from[d] == to[d]) continue;
                 copy_cell(o, of, f, to, from);
-                if (minus) *cell(o, of, f, to[0], to[1], to[2]) *= -1;
+                double *at = cell(o, of, f, to[0], to[1], to[2]);
+                if (odd) *at = minus(mx_field_dtype(o->p, array, f), *at);
             }
         }
 }
@@ -180,8 +198,9 @@ static double *random_array(const struct oracle *o, const struct mx_field_of *fi
         for (int64_t i = 0; i < cells_of(o); i++) {
             const int64_t number = pick(-100, 100);
             double v = rounded(field[f].dtype, (double)number / 128 + (double)(i % 97) / 1000);
-            if (field[f].dtype == MX_U8 || field[f].dtype == MX_U16) v = (double)(number + 100);
-            if (field[f].dtype == MX_I16) v = (double)(number * 3);
+            if (!test_is_real(field[f].dtype)) /* most of the type's range */
+                v = floor((double)(test_types[field[f].dtype].is_signed ? number : number + 100) / 201 /
+                          test_types[field[f].dtype].unit);
             a[f * cells_of(o) + i] = v;
         }
     return a;
@@ -239,9 +258,10 @@ static double *state_after(const struct oracle *o, int64_t steps) {
 static double change_of(void *context, int64_t x, int64_t y, int64_t z) {
     const struct of_step *s = context;
     const int64_t h = s->o->p->h, hy = mx_halo_y(s->o->p);
-    return rounded(s->o->rs->system.field[0][s->field].dtype,
-                   *cell(s->o, state_after(s->o, s->t), s->field, x + h, y + hy, z + h) -
-                       *cell(s->o, state_after(s->o, s->t - 1), s->field, x + h, y + hy, z + h));
+    const enum mx_dtype dtype = s->o->rs->system.field[0][s->field].dtype;
+    const double d = *cell(s->o, state_after(s->o, s->t), s->field, x + h, y + hy, z + h) -
+                     *cell(s->o, state_after(s->o, s->t - 1), s->field, x + h, y + hy, z + h);
+    return test_is_real(dtype) ? rounded(dtype, d) : d;
 }
 
 static double square_of_change(void *context, int64_t x, int64_t y, int64_t z) {
@@ -646,8 +666,7 @@ static int take_rows(void *context, int64_t step, int array, int64_t z, int64_t 
             const char *row = rows + (y - y0) * pitch + b->layout.field_offset_bytes[array][f];
             for (int64_t x = h; x < p->nx + h; x++) {
                 const double wanted = *cell(&b->oracle, b->oracle.array[step][newest], f, x, y, z);
-                const double got = mx_field_dtype(p, array, f) == MX_F64 ? ((const double *)row)[x]
-                                                                         : (double)((const float *)row)[x];
+                const double got = load_cell(mx_field_dtype(p, array, f), row, x);
                 b->taken.wrong += memcmp(&wanted, &got, sizeof got) != 0;
             }
         }
@@ -784,6 +803,9 @@ static void same_traffic(const struct bench *b, const struct mx_counters *before
               (long long)done->get_bytes, (long long)t.write_bytes);
 }
 
+/* Another value that a cell of any type has: 255 and one more is 255. */
+static void another(double *cell) { *cell += *cell > 0 ? -1 : 1; }
+
 /* The plain recomputation finds the run's arrays right; with another start, or with another cell in the
  * partner, it does not. Memory is short, so that some of it takes several passes. */
 static void verify(struct bench *b, int32_t result) {
@@ -819,10 +841,10 @@ static void verify(struct bench *b, int32_t result) {
     }
     if (mx_sides_all_fixed(
             &b->s->sides)) { /* one cell of the frame of the newest array, which stays as it is */
-        start[pairs ? newest : 0].values[cells_of(&b->oracle) - 1] += 1;
+        another(&start[pairs ? newest : 0].values[cells_of(&b->oracle) - 1]);
     } else { /* one cell of the result */
         struct planes planes = planes_of(&b->oracle, &b->layout, newest, b->oracle.array[p->nt][newest]);
-        *cell(&b->oracle, planes.values, 0, p->h, mx_halo_y(p), p->h + p->nz - 1) += 1;
+        another(cell(&b->oracle, planes.values, 0, p->h, mx_halo_y(p), p->h + p->nz - 1));
         write_planes(b, pairs && newest ? b->partner[result] : b->buffer[result], planes);
     }
     v.memory_bytes = (uint64_t)64 << 20;

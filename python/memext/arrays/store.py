@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from ..celltypes import type_name
+from ..celltypes import of_library
 from ..errors import MemextError, refusal
 from .base import ACTIONS, Array
 from .raw import Hashed, RawArray, Unchanged, moment_of
@@ -116,12 +116,12 @@ class Store:
         self._problem()
         for a in (self.info.get("former") or {}).get("fields", ()):
             if a["name"] == name:
-                return FormerArray(self.path, name, self.shape, "<" + type_name(a["dtype"]))
+                return FormerArray(self.path, name, self.shape, of_library(a["dtype"]))
         raise KeyError(f"{name} is no field of {self.path}: it has {', '.join(self.fields)}")
 
     def _array(self, a: dict, off: int, low: int, high: int) -> RawArray:
         """off: cells of frame left out in y and x; low, high: planes of it that are taken along."""
-        dtype, row, plane = np.dtype("<" + type_name(a["dtype"])), a["row_pitch_bytes"], a["plane_pitch_bytes"]
+        dtype, row, plane = of_library(a["dtype"]), a["row_pitch_bytes"], a["plane_pitch_bytes"]
         shape = a["planes"] - a["frame_low"] - a["frame_high"] + low + high, *((1, self.shape[1]) if self.flat else (n - 2 * off for n in self.shape[1:]))
         offset = a["offset_bytes"] + (a["frame_low"] - low) * plane + off * (row + dtype.itemsize)
         return RawArray(self.path, shape, dtype, offset, row, plane, a["name"], self._unchanged, self._hashes(a["buffer"]))

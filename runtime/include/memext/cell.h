@@ -4,8 +4,8 @@
  *
  *     #define MX_NAME      "diffusion"
  *     #define MX_RADIUS    1
- *     #define MX_STATE(F)  F(u, double)      fields that are computed: double or float
- *     #define MX_FIXED(F)  F(k, float)       fields that are only read, also of small whole numbers; optional
+ *     #define MX_STATE(F)  F(u, double)      fields that are computed: reals or whole numbers
+ *     #define MX_FIXED(F)  F(k, float)       fields that are only read; optional
  *     #define MX_PARAMS(P) P(dt, 0.1)        name and default; optional
  *     #include <memext/cell.h>
  *
@@ -18,25 +18,34 @@
  * Before the include:
  *   MX_NAME             text, up to 63 characters
  *   MX_RADIUS           1 to 8: how far AT of a state field may reach in x, y and z
- *   MX_RADII            x, y, z: the same for each axis, instead of MX_RADIUS. With 0 for z the kernel
- * computes grids of two dimensions, which have no frame in z: MX_RADII 1, 1, 0. Else all three are alike, so
- * far; x and y always are. MX_STATE(F)         the fields of the state, up to 32, with different names of up
- * to 23 characters. A name is no word of a cell (X, T, NX ...) and not the macro's argument F. For a field F,
- * rename the argument: MX_STATE(ITEM) ITEM(F, double). MX_FORM             MX_JACOBI (default): the new state
- * from the old one. MX_LEAPFROG: u(t+1) from u(t), over u(t-1), which is OLD(u). MX_STAGGERED: a time step is
- * two levels; MX_CELL_B computes the fields of MX_PARTNER from those of MX_STATE, then MX_CELL_A those of
- * MX_STATE from those of MX_PARTNER; OLD is the value that is replaced. MX_STAGES           of MX_JACOBI, 2
- * to 16: a time step is so many levels, MX_CELL_1, MX_CELL_2 and so on instead of MX_CELL, see below;
- * optional MX_PARTNER(F)       staggered: the fields of the other array MX_FIXED(F)         up to 32 fields
- * that are only read: double, float, uint8_t, uint16_t or int16_t MX_FIXED_RADIUS     how far AT of them
- * reaches, 0 to MX_RADIUS (default 0) MX_PARAMS(P)        up to 64 numbers that a run may set MX_REAL the
- * type of PARAM: double (default) or float MX_REDUCES(R)       up to 16 reductions, see below, e.g. R(flux,
- * MX_SUM) R(peak, MX_MAX) R(low, MX_MIN); optional
+ *   MX_RADII            x, y, z: the radius of each axis, instead of MX_RADIUS. With 0 for z the kernel
+ *                       computes grids of two dimensions, which have no frame in z: MX_RADII 1, 1, 0. Else
+ *                       all three are alike, so far; x and y always are.
+ *   MX_STATE(F)         the fields of the state, up to 32, with different names of up to 23 characters. A
+ *                       name is no word of a cell (X, T, NX ...) and not the macro's argument F. For a field
+ *                       F, rename the argument: MX_STATE(ITEM) ITEM(F, double). Each has a type of its own:
+ *                       double, float, or one of <stdint.h>, int8_t, uint8_t, int16_t, uint16_t, int32_t,
+ *                       uint32_t, int64_t and uint64_t.
+ *   MX_FORM             MX_JACOBI (default): the new state from the old one.
+ *                       MX_LEAPFROG: u(t+1) from u(t), over u(t-1), which is OLD(u).
+ *                       MX_STAGGERED: a time step is two levels; MX_CELL_B computes the fields of MX_PARTNER
+ *                       from those of MX_STATE, then MX_CELL_A those of MX_STATE from those of MX_PARTNER;
+ *                       OLD is the value that is replaced.
+ *   MX_STAGES           of MX_JACOBI, 2 to 16: a time step is so many levels, MX_CELL_1, MX_CELL_2 and so on
+ *                       instead of MX_CELL, see below; optional
+ *   MX_PARTNER(F)       staggered: the fields of the other array
+ *   MX_FIXED(F)         up to 32 fields that are only read, of the same types
+ *   MX_FIXED_RADIUS     how far AT of them reaches, 0 to MX_RADIUS (default 0)
+ *   MX_PARAMS(P)        up to 64 numbers that a run may set
+ *   MX_REAL             the type of PARAM: double (default) or float
+ *   MX_REDUCES(R)       up to 16 reductions, see below, e.g. R(flux, MX_SUM) R(peak, MX_MAX) R(low, MX_MIN);
+ *                       optional
  *
  * In a cell:
  *   AT(field, dx, dy, dz)   the value before this level, in the type of the field; of grids of two dimensions
  *                           AT(field, dx, dy)
- *   SET(field, value)       the new value of a field of the array that is computed
+ *   SET(field, value)       the new value of a field of the array that is computed, converted to its type as
+ *                           below
  *   OLD(field)              the value that SET replaces (not with MX_JACOBI)
  *   PARAM(name)
  *   X Y Z                   index of the cell, int64_t, frame not counted: 0 to NX-1, NY-1, NZ-1
@@ -45,6 +54,15 @@
  *
  * If a cell does not SET a field, the new value of the field is AT(field, 0, 0, 0); with MX_STAGGERED it is
  * OLD(field). Where a field is SET twice the last value counts. `return` ends the cell.
+ *
+ * Whole numbers: AT and OLD have the type of the field, and C's usual conversions apply: types smaller than
+ * int become int. What SET stores in such a field is decided by the type of the value. A whole number wraps:
+ * its lowest bits are kept. A real is truncated towards 0; one that does not fit becomes the nearest number
+ * that does, and NaN becomes 0. That is the same in every form of a kernel and on every accelerator. Write
+ * SET(u, (int)(a + 0.5)) where a real is to wrap, and SET(u, (double)(AT(u, 0, 0, 0) + 1)) where a whole
+ * number is to stop at the end. Overflow of signed numbers within an expression wraps too (-fwrapv) in
+ * kernels whose MX_STATE or MX_PARTNER names such types; on accelerators it is for their compilers to say, so
+ * a hash computes in unsigned types.
  *
  * Stages: a step of a Runge-Kutta scheme, a predictor and corrector, split operators. With #define MX_STAGES
  * n there are MX_CELL_1 ... MX_END to MX_CELL_n ... MX_END, in this order. Each is computed on the whole grid
@@ -60,7 +78,8 @@
  *         RESULT(AT(k, 0, 0, 0) * (AT(u, 0, 0, 1) - AT(u, 0, 0, 0)));
  *     MX_END
  *
- * with AT, PARAM, X Y Z, NX NY NZ and T as in a cell, and RESULT(value), a double, at most once: a cell
+ * with AT, PARAM, X Y Z, NX NY NZ and T as in a cell, and RESULT(value), at most once. It is converted to a
+ * double, which holds whole numbers up to 2^53 exactly. A cell
  * without it counts for nothing (0 in a sum, minus infinity in a maximum, infinity in a minimum).
  * At the check after step s, a reduction reads what the last level of that step reads, of several stages what
  * the first one reads: the state at T = s - 1. It may read the fields of MX_FIXED and those of MX_STATE; in a
@@ -108,8 +127,47 @@ struct mx_row {
     const void *more[4]; /* NULL */
 };
 
-/* Types of cells, in the order of the library's own. */
+/* Types of cells. MX_CELL_OTHER is none of them, and keeps its number: older kernels have it. */
 enum { MX_CELL_F64, MX_CELL_F32, MX_CELL_U8, MX_CELL_U16, MX_CELL_I16, MX_CELL_OTHER };
+enum { MX_CELL_I8 = MX_CELL_OTHER + 1, MX_CELL_I32, MX_CELL_U32, MX_CELL_I64, MX_CELL_U64, MX_CELL_TYPES };
+
+/* Numbers that are stored in cells of whole numbers: mx_u8_of_real(double), mx_u8_of_whole(uint64_t) and so
+ * on. These lines are C, OpenCL C and CUDA C++: cmake/cell_device_text.cmake puts them into cell_device.h, so
+ * that SET means the same everywhere. Clamped before it is converted, a real is never out of range, which C
+ * leaves open and machines do differently.
+ * MX_CONVERSIONS begin */
+#ifndef MX_CONVERSION_
+#define MX_CONVERSION_ static inline __attribute__((always_inline, unused))
+#endif
+#define MX_OF_WHOLE_(shortly, type)                                                                          \
+    MX_CONVERSION_ type mx_##shortly##_of_whole(uint64_t v) { return (type)v; }
+#define MX_NARROW_(shortly, type, lowest, highest)                                                           \
+    MX_CONVERSION_ type mx_##shortly##_of_real(double v) {                                                   \
+        double w = v == v ? v : 0;                                                                           \
+        w = w < (double)lowest ? (double)lowest : w;                                                         \
+        w = w > (double)highest ? (double)highest : w;                                                       \
+        return (type)w;                                                                                      \
+    }                                                                                                        \
+    MX_OF_WHOLE_(shortly, type)
+/* No double is the greatest of 64 bits: `beyond` is the number after it. */
+#define MX_WIDE_(shortly, type, lowest, beyond, highest)                                                     \
+    MX_CONVERSION_ type mx_##shortly##_of_real(double v) {                                                   \
+        double w = v == v ? v : 0;                                                                           \
+        w = w < (double)lowest ? (double)lowest : w;                                                         \
+        const int mx_above = w >= (double)beyond;                                                            \
+        const type mx_fits = (type)(mx_above ? 0 : w);                                                       \
+        return mx_above ? (type)highest : mx_fits;                                                           \
+    }                                                                                                        \
+    MX_OF_WHOLE_(shortly, type)
+MX_NARROW_(i8, int8_t, -128, 127)
+MX_NARROW_(u8, uint8_t, 0, 255)
+MX_NARROW_(i16, int16_t, -32768, 32767)
+MX_NARROW_(u16, uint16_t, 0, 65535)
+MX_NARROW_(i32, int32_t, -2147483648.0, 2147483647.0)
+MX_NARROW_(u32, uint32_t, 0, 4294967295.0)
+MX_WIDE_(i64, int64_t, -9223372036854775808.0, 9223372036854775808.0, 0x7fffffffffffffff)
+MX_WIDE_(u64, uint64_t, 0, 18446744073709551616.0, 0xffffffffffffffff)
+/* MX_CONVERSIONS end */
 
 struct mx_cell_field {
     const char *name, *type_name;
@@ -243,7 +301,9 @@ MX_STATE(MX_TYPEDEF_) MX_PARTNER(MX_TYPEDEF_) MX_FIXED(MX_FIXED_TYPEDEF_) typede
 
 #define MX_CELL_TYPE_(type)                                                                                  \
     _Generic((type *)0, double *: MX_CELL_F64, float *: MX_CELL_F32, uint8_t *: MX_CELL_U8,                  \
-             uint16_t *: MX_CELL_U16, int16_t *: MX_CELL_I16, default: MX_CELL_OTHER)
+             uint16_t *: MX_CELL_U16, int16_t *: MX_CELL_I16, int8_t *: MX_CELL_I8, int32_t *: MX_CELL_I32,  \
+             uint32_t *: MX_CELL_U32, int64_t *: MX_CELL_I64, uint64_t *: MX_CELL_U64,                       \
+             default: MX_CELL_OTHER)
 #define MX_DESCRIBE_(name, type) {#name, #type, MX_CELL_TYPE_(type), sizeof(type)},
 #define MX_DESCRIBE_PARAM_(name, value) {#name, (double)(value)},
 static const struct mx_cell_field mx_state_[] = {MX_STATE(MX_DESCRIBE_){0, 0, 0, 0}};
@@ -344,7 +404,26 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define AT(name, dx, dy, dz) MX_AT_(name, dx, dy, dz, dy, dz)
 #endif
 #define OLD(name) (MX_HAS_OLD_ ? mx_old_##name : mx_old_##name)
-#define SET(name, value) ((void)(mx_out_##name[mx_x] = (value)))
+/* Is a value a real? (The compilers' number of that class of types.) */
+#define MX_IS_REAL_(v) (__builtin_classify_type(v) == 8)
+#define MX_AS_(shortly, v)                                                                                   \
+    __builtin_choose_expr(MX_IS_REAL_(v), mx_##shortly##_of_real, mx_##shortly##_of_whole)(v)
+#define MX_STORED_(cell, v)                                                                                  \
+    _Generic((cell), int8_t                                                                                  \
+             : MX_AS_(i8, v), uint8_t                                                                        \
+             : MX_AS_(u8, v), int16_t                                                                        \
+             : MX_AS_(i16, v), uint16_t                                                                      \
+             : MX_AS_(u16, v), int32_t                                                                       \
+             : MX_AS_(i32, v), uint32_t                                                                      \
+             : MX_AS_(u32, v), int64_t                                                                       \
+             : MX_AS_(i64, v), uint64_t                                                                      \
+             : MX_AS_(u64, v), default                                                                       \
+             : (v))
+#define SET(name, value)                                                                                     \
+    ((void)__extension__({                                                                                   \
+        const __auto_type mx_v = (value);                                                                    \
+        mx_out_##name[mx_x] = MX_STORED_(mx_out_##name[mx_x], mx_v);                                         \
+    }))
 #define PARAM(name) (mx_value_##name)
 #define X (mx_x - MX_RADIUS)
 #if MX_FLAT_

@@ -49,6 +49,7 @@ struct mx_row; /* no kernel, no text */
 #define MX_D_ITEM_OF_GROUP(d) ((int64_t)get_local_id(d))
 #define MX_D_GROUP(d) ((int64_t)get_group_id(d))
 #define MX_D_BARRIER barrier(CLK_LOCAL_MEM_FENCE)
+typedef char int8_t;
 typedef uchar uint8_t;
 typedef ushort uint16_t;
 typedef short int16_t;
@@ -95,6 +96,7 @@ typedef ulong uint64_t;
 #define MX_D_GROUP_2 ((int64_t)blockIdx.z)
 #define MX_D_GROUP(d) MX_D_GROUP_##d
 #define MX_D_BARRIER __syncthreads()
+typedef signed char int8_t;
 typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 typedef short int16_t;
@@ -348,6 +350,26 @@ MX_D_FUNCTION float mx_math_fmaf(float a, float b, float c) { return fma(a, b, c
 #define fmaf(a, b, c) mx_math_fmaf(a, b, c)
 #endif
 
+/* Of <stdint.h>. */
+#ifndef INT64_C
+#define INT64_C(v) v##L
+#define UINT64_C(v) v##UL
+#endif
+#ifndef INT64_MAX
+#define INT8_MIN (-128)
+#define INT8_MAX 127
+#define UINT8_MAX 255
+#define INT16_MIN (-32768)
+#define INT16_MAX 32767
+#define UINT16_MAX 65535
+#define INT32_MIN (-2147483647 - 1)
+#define INT32_MAX 2147483647
+#define UINT32_MAX 4294967295U
+#define INT64_MIN (-0x7fffffffffffffffL - 1)
+#define INT64_MAX 0x7fffffffffffffffL
+#define UINT64_MAX 0xffffffffffffffffUL
+#endif
+
 #define MX_D_UNROLL _Pragma("unroll")
 #if defined(__OPENCL_C_VERSION__) /* its compilers know better */
 #define MX_D_UNROLL_4
@@ -388,6 +410,49 @@ MX_D_FUNCTION float mx_math_fmaf(float a, float b, float c) { return fma(a, b, c
 #ifndef MX_REAL
 #define MX_REAL double
 #endif
+
+#define MX_CONVERSION_ MX_D_INLINE
+/* MX_CONVERSIONS of cell.h stand here: mx_u8_of_real and so on. mx_d_store stores a number as SET does, by
+ * the types of the cell and of the number; others than these become one of them without loss. */
+#if defined(__OPENCL_C_VERSION__)
+#define MX_D_OVERLOAD static inline __attribute__((always_inline, overloadable))
+#define MX_D_LONG_LONG(DO, shortly, type)
+#else
+#define MX_D_OVERLOAD MX_D_INLINE
+#define MX_D_LONG_LONG(DO, shortly, type)                                                                    \
+    DO(shortly, type, long long)                                                                             \
+    DO(shortly, type, unsigned long long)
+#endif
+#define MX_D_FROM_REAL(shortly, type, from)                                                                  \
+    MX_D_OVERLOAD void mx_d_store(type *cell, from v) { *cell = mx_##shortly##_of_real((double)v); }
+#define MX_D_FROM_WHOLE(shortly, type, from)                                                                 \
+    MX_D_OVERLOAD void mx_d_store(type *cell, from v) { *cell = mx_##shortly##_of_whole((uint64_t)v); }
+#define MX_D_TO_REAL(shortly, type, from)                                                                    \
+    MX_D_OVERLOAD void mx_d_store(type *cell, from v) { *cell = (type)v; }
+#define MX_D_ALL_WHOLE(DO, shortly, type)                                                                    \
+    DO(shortly, type, int)                                                                                   \
+    DO(shortly, type, uint32_t)                                                                              \
+    DO(shortly, type, int64_t)                                                                               \
+    DO(shortly, type, uint64_t)                                                                              \
+    MX_D_LONG_LONG(DO, shortly, type)
+#define MX_D_STORES_REAL(type)                                                                               \
+    MX_D_TO_REAL(real, type, float)                                                                          \
+    MX_D_TO_REAL(real, type, double)                                                                         \
+    MX_D_ALL_WHOLE(MX_D_TO_REAL, real, type)
+#define MX_D_STORES_WHOLE(shortly, type)                                                                     \
+    MX_D_FROM_REAL(shortly, type, float)                                                                     \
+    MX_D_FROM_REAL(shortly, type, double)                                                                    \
+    MX_D_ALL_WHOLE(MX_D_FROM_WHOLE, shortly, type)
+MX_D_STORES_REAL(float)
+MX_D_STORES_REAL(double)
+MX_D_STORES_WHOLE(i8, int8_t)
+MX_D_STORES_WHOLE(u8, uint8_t)
+MX_D_STORES_WHOLE(i16, int16_t)
+MX_D_STORES_WHOLE(u16, uint16_t)
+MX_D_STORES_WHOLE(i32, int32_t)
+MX_D_STORES_WHOLE(u32, uint32_t)
+MX_D_STORES_WHOLE(i64, int64_t)
+MX_D_STORES_WHOLE(u64, uint64_t)
 
 #define MX_D_TYPEDEF(name, type) typedef type mx_type_##name;
 MX_STATE(MX_D_TYPEDEF) MX_PARTNER(MX_D_TYPEDEF) MX_FIXED(MX_D_TYPEDEF) typedef MX_REAL mx_real;
@@ -528,7 +593,7 @@ enum { MX_D_C_PLANES = MX_D_BEHIND + 2 * MX_FIXED_RADIUS + 1 };
 #define MX_D_STORE(name, type) mx_out_##name[mx_x] = mx_set_##name;
 #define MX_D_PLANES_OF(name, type) , MX_D_GLOBAL const char **mx_at_##name
 #define MX_D_PLANES(name, type) , mx_at_##name
-#define SET(name, value) ((void)(*mx_new_##name = (mx_type_##name)(value)))
+#define SET(name, value) mx_d_store(mx_new_##name, value)
 
 #define MX_D_AT(name, dx, dy, dz)                                                                            \
     (((MX_D_GLOBAL const mx_type_##name *)(mx_at_##name[(dz) + mx_reach_##name] + mx_line_##name +           \
@@ -880,9 +945,11 @@ MX_D_FUNCTION double mx_d_least(double a, double b) { return b < a || b != b ? b
 /* Points: 8 numbers each, x y z field array, where the amplitudes begin, how many there are; sorted by (z, y,
  * x), so that those of one cell follow one another in their order. Cells of the window alone, ghosts too. */
 #define MX_D_ADD(name, type)                                                                                 \
-    if (mx_q[3] == MX_D_INDEX_##name)                                                                        \
-        MX_D_CELL_OF(mx_at, name, mx_x) =                                                                    \
-            (type)((double)MX_D_CELL_OF(mx_at, name, mx_x) + mx_amplitude[mx_q[5] + mx_t]);
+    if (mx_q[3] == MX_D_INDEX_##name) {                                                                      \
+        mx_type_##name mx_sum;                                                                               \
+        mx_d_store(&mx_sum, (double)MX_D_CELL_OF(mx_at, name, mx_x) + mx_amplitude[mx_q[5] + mx_t]);         \
+        MX_D_CELL_OF(mx_at, name, mx_x) = mx_sum;                                                            \
+    }
 #define MX_D_SAME_CELL(a, b) ((a)[0] == (b)[0] && (a)[1] == (b)[1] && (a)[2] == (b)[2])
 #define MX_D_SOURCES(kernel_name, ARRAY, WRITES)                                                             \
     MX_D_KERNEL void kernel_name(MX_D_GLOBAL char *mx_to, MX_D_GLOBAL const int64_t *mx_table,               \
@@ -929,11 +996,17 @@ MX_D_FUNCTION double mx_d_least(double a, double b) { return b < a || b != b ? b
         WRITES(MX_D_SEE)                                                                                     \
     }
 
-/* Cell x of a row becomes another one, or that one with the other sign bit. */
+/* Is a type one of reals? */
+#define MX_D_IS_REAL(type) ((type)0.5 != 0)
+/* Cell x of a row becomes another one, or minus that one: of reals with the other sign bit. */
 #define MX_D_BITS_OF(bits, row, name, x) (((MX_D_GLOBAL bits *)((row) + MX_D_OFFSET_##name))[x])
 #define MX_D_BECOMES(to, to_x, from, from_x, name, minus)                                                    \
     {                                                                                                        \
-        if (sizeof(mx_type_##name) == 8)                                                                     \
+        if (!MX_D_IS_REAL(mx_type_##name)) {                                                                 \
+            const mx_type_##name mx_c = MX_D_CELL_OF(from, name, from_x);                                    \
+            MX_D_CELL_OF(to, name, to_x) =                                                                   \
+                (mx_type_##name)((minus) ? (uint64_t)0 - (uint64_t)mx_c : (uint64_t)mx_c);                   \
+        } else if (sizeof(mx_type_##name) == 8)                                                              \
             MX_D_BITS_OF(uint64_t, to, name, to_x) =                                                         \
                 MX_D_BITS_OF(uint64_t, from, name, from_x) ^ ((uint64_t)(minus) << 63);                      \
         else                                                                                                 \
@@ -996,8 +1069,11 @@ enum { MX_D_FIXED, MX_D_MIRROR, MX_D_PERIODIC, MX_D_ODD = 4, MX_D_MIRROR_NODE, M
     {                                                                                                        \
         double mx_sum = 0;                                                                                   \
         for (int64_t mx_x = MX_RADIUS + mx_lane; mx_x < MX_D_NX + MX_RADIUS; mx_x += 8) {                    \
-            const type mx_step = MX_D_CELL_OF(mx_at, name, mx_x) - MX_D_CELL_OF(mx_before, name, mx_x);      \
-            const double mx_d = (double)mx_step, mx_size = mx_d < 0 ? -mx_d : mx_d;                          \
+            const mx_type_##name mx_now = MX_D_CELL_OF(mx_at, name, mx_x),                                   \
+                                 mx_then = MX_D_CELL_OF(mx_before, name, mx_x);                              \
+            const double mx_d = MX_D_IS_REAL(mx_type_##name) ? (double)(mx_type_##name)(mx_now - mx_then)    \
+                                                             : (double)mx_now - (double)mx_then,             \
+                         mx_size = mx_d < 0 ? -mx_d : mx_d;                                                  \
             mx_sum += mx_d * mx_d;                                                                           \
             mx_greatest = mx_d_most(mx_greatest, mx_size);                                                   \
         }                                                                                                    \

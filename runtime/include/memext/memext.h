@@ -334,7 +334,8 @@ struct mx_grid {
                       mirror, periodic or a number: the library makes the frame then. For a sink it is 0 with
                       output-frame=none. */
     int64_t nx, ny, nz; /* cells, the frame included, if there is one */
-    char dtype[8];  /* element: "f64" or "f32"; of fields that a kernel only reads also "u8", "u16", "i16" */
+    char dtype[8];  /* element: "f64" or "f32"; of fields of kernels also "u8", "i8" and so on to "u64", "i64"
+                     */
     char field[32]; /* with a kernel the field that is meant, since open is called for each; "" without */
     bool flat;      /* the kernel computes grids of two dimensions: nz is 1, and z has no frame */
 };

@@ -34,9 +34,11 @@ int mx_take_grid(struct mx_options *o, const char *name, const struct mx_grid *g
     struct mx_problem *p = &o->problem;
     const int64_t h2 = 2 * (int64_t)grid->frame, nx = grid->nx - h2, ny = grid->ny - h2, nz = grid->nz - h2;
     enum mx_dtype dtype = p->dtype;
-    if (!mx_dtype_find(grid->dtype, &dtype) || (dtype != MX_F64 && dtype != MX_F32))
-        return mx_fail(why, -EINVAL, "%.200s has elements of type %.8s; they are f64 or f32", name,
-                       grid->dtype);
+    if (!mx_dtype_find(grid->dtype, &dtype) || !mx_dtype_is_real(dtype))
+        return mx_fail(why, -EINVAL,
+                       "%.200s has elements of type %.8s; built-in stencils compute f64 or f32, and a kernel "
+                       "(--kernel) any type",
+                       name, grid->dtype);
     if (nx < 1 || ny < 1 || nz < 1)
         return mx_fail(why, -EINVAL,
                        "%.200s of shape (%lld, %lld, %lld) has no interior: %s needs a frame of %d cells on "

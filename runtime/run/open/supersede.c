@@ -30,6 +30,12 @@ static bool holds_state(const struct mx_note *n, const char *name) {
 
 static int check_extents(struct mx_run *r, const struct mx_problem *there) {
     const struct mx_problem *p = &r->o.problem;
+    if (p->flat != there->flat)
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s holds a grid of %d dimensions, and the run that would begin with it has %d: the "
+            "same are needed, or another place",
+            r->o.path, there->flat ? 2 : 3, p->flat ? 2 : 3);
     if (p->nx == there->nx && p->ny == there->ny && p->nz == there->nz) return 0;
     return mx_fail(
         &r->why, -EINVAL,

@@ -86,8 +86,12 @@ static void gather_row(const char *from, int64_t n, int64_t stride, int64_t elem
         memcpy(to, from, (size_t)(n * element));
     else if (element == 8)
         for (int64_t x = 0; x < n; x++) ((uint64_t *)to)[x] = ((const uint64_t *)from)[x * stride];
-    else
+    else if (element == 4)
         for (int64_t x = 0; x < n; x++) ((uint32_t *)to)[x] = ((const uint32_t *)from)[x * stride];
+    else if (element == 2)
+        for (int64_t x = 0; x < n; x++) ((uint16_t *)to)[x] = ((const uint16_t *)from)[x * stride];
+    else
+        for (int64_t x = 0; x < n; x++) to[x] = from[x * stride];
 }
 
 /* Rows y, y + stride, ... before y1 of plane zi of the file, which lie behind one another there. */
