@@ -131,6 +131,19 @@ def warn_of_noise(run: Any, reduction: Reduction, result: Reduced) -> None:
                       RuntimeWarning, stacklevel=3)
 
 
+def checked_floor(floor: Any) -> float:
+    if not (isinstance(floor, (int, float, np.number)) and 0 <= floor < float("inf")):
+        raise MemextError(f"floor={floor!r}: a number of 0 or more is needed", errno.EINVAL)
+    return float(floor)
+
+
+def stored_reductions(run: Any) -> list[str]:
+    """Those that is_stored names; looked for once."""
+    if run._stored is None:
+        run._stored = [r.name for r in run.reductions if is_stored(run, r)]
+    return run._stored
+
+
 def is_stored(run: Any, reduction: Reduction) -> bool:
     """Can the sweep that ends with a state take it from the rows that it stores? It reads fields of the state at the cell alone, and no parameters."""
     extra = run._problem.extra

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import functools
 import operator
 import os
 import pathlib
@@ -31,7 +30,7 @@ from .places import OwnPlace
 from .problem import Problem
 from .profiles import Profile
 from .progress import Progress, step_of
-from .reducing import is_stored, reduce_store, stored_by_sweep, taken_by_sweep, warn_of_noise
+from .reducing import checked_floor, reduce_store, stored_by_sweep, stored_reductions, taken_by_sweep, warn_of_noise
 from .report import Plan, Report
 from .sources import FRAMES, Sink
 from .words import absolute, size_of, words_of
@@ -119,6 +118,7 @@ class Run:
             raise MemextError(f"the Buffers of backend {self.backend} lie in memory: leave device out", errno.EINVAL)
 
     _own: OwnPlace | None = None
+    _stored: list[str] | None = None  # of reducing.stored_reductions
 
     def _edits_are(self) -> str:
         """What a parameter that is set now means."""
@@ -301,7 +301,7 @@ class Run:
         sink = Sink() if self.backend in ANONYMOUS else None
         extra = self._resuming() if resumed else {**self._problem.extra, **({"device": self._place(), "keep": True} if sink is None else {})}
         if self.reductions and check is not None:
-            extra = {"check": check, **extra, "reduce_stored": self._stored_reductions if sink is None else []}
+            extra = {"check": check, **extra, "reduce_stored": stored_reductions(self) if sink is None else []}
         if sink is None and not resumed:
             extra |= replaced.check_place(self._problem, source, self._place())
         first, ours = self.step, self._mark[1] if resumed and self._mark else None
@@ -343,10 +343,6 @@ class Run:
                     self._mark = _core.mark(now if (now["run"], now["step"]) == (left["run"], left["step"]) else left)
         if left is not None:
             self._check_mark(self._look() or left)
-
-    @functools.cached_property
-    def _stored_reductions(self) -> list[str]:
-        return [r.name for r in self.reductions if is_stored(self, r)]
 
     def advance(self, steps: int, progress: Any = False) -> Run:
         """Computes until step `steps` (counted from the beginning, also of a run that goes on)."""
@@ -431,16 +427,15 @@ class Run:
             self._worked |= self._going_on()
         if taken:
             return taken_by_sweep(self, reduction, floor)
-        if not (isinstance(floor, (int, float, np.number)) and 0 <= floor < float("inf")):
-            raise MemextError(f"floor={floor!r}: a number of 0 or more is needed", errno.EINVAL)
-        known = stored_by_sweep(self, reduction, float(floor))
+        floor = checked_floor(floor)
+        known = stored_by_sweep(self, reduction, floor)
         if known is not None:
             return known
         arrays = {n: self[n] for n in self._problem.state if self.kernel.has_field(n)}
         stored = {} if self._memory is not None else self.store.fields
         for n in self._problem.fixed:
             arrays[n] = self[n] if n in stored else self._problem.fields[n]  # type: ignore[assignment]
-        result = reduce_store(self, reduction, arrays, float(floor))
+        result = reduce_store(self, reduction, arrays, floor)
         warn_of_noise(self, reduction, result)
         return result
 

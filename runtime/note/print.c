@@ -251,17 +251,19 @@ static bool new_sides(const struct mx_sides *s) {
     return false;
 }
 
+/* The oldest version of the note that has what this one says. */
+static int version_of(const struct mx_note *n) {
+    if (n->edits > 0 || mx_has_stages(&n->problem) || n->problem.flat || new_types(n)) return MX_NOTE_VERSION;
+    if (new_sides(&n->sides)) return MX_NOTE_SIDES;
+    if (n->pending || n->ranks > 0) return MX_NOTE_RANKS;
+    return any_in_place(n) ? MX_NOTE_IN_PLACE : MX_NOTE_OLDEST;
+}
+
 static json_t *print_all(const struct mx_note *n, int32_t kept) {
     char line[MX_PLAN_LINE_BYTES], sides[MX_SIDES_TEXT];
     json_t *o = json_object();
     mx_json_put(o, "kind", json_string(MX_NOTE_KIND));
-    mx_json_put_whole(o, "note",
-                      n->edits > 0 || mx_has_stages(&n->problem) || n->problem.flat || new_types(n)
-                          ? MX_NOTE_VERSION
-                      : new_sides(&n->sides)       ? MX_NOTE_SIDES
-                      : n->pending || n->ranks > 0 ? MX_NOTE_RANKS
-                      : any_in_place(n)            ? MX_NOTE_IN_PLACE
-                                                   : MX_NOTE_OLDEST);
+    mx_json_put_whole(o, "note", version_of(n));
     mx_json_put(o, "memext", json_string(MX_VERSION));
     mx_json_put(o, "problem", print_problem(&n->problem));
     mx_json_put(o, "plan", json_string(mx_plan_print(&n->plan, line, sizeof line)));
