@@ -75,7 +75,7 @@ REFUSED = {
     "radius": (jacobi("SET(u, AT(u, 0, 0, 0));").replace("RADIUS 1", "RADIUS 9"), ["MX_RADIUS", "9", "1..8"]),
     "fixed_radius": (jacobi("SET(u, AT(u, 0, 0, 0));", "#define MX_FIXED_RADIUS 2\n"), ["MX_FIXED_RADIUS", "0..1"]),
     "state_type": (jacobi("SET(u, AT(u, 0, 0, 0));").replace("double", "char", 1), ["char", "double, float"]),
-    "fixed_type": (jacobi("SET(u, AT(u, 0, 0, 0));", "#define MX_FIXED(F) F(k, long)\n"), ["long", "uint8_t"]),
+    "fixed_type": (jacobi("SET(u, AT(u, 0, 0, 0));", "#define MX_FIXED(F) F(k, long double)\n"), ["long double", "uint8_t"]),
     "too_many_fields": (jacobi("SET(u, 0);").replace("F(u, double)", "F(u, double) " + " ".join(f"F(u{i}, double)" for i in range(32))),
                         ["33", "1..32"]),
     "two_fields_of_a_name": (jacobi("SET(u, 0);", "#define MX_FIXED(F) F(u, float)\n"),
