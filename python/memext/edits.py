@@ -16,6 +16,7 @@ from . import _core
 from .arrays import Array, RawArray
 from .arrays.base import box_of, cells_in
 from .errors import MemextError
+from .flat import Rows, of_user
 from .identity import files_of
 from .images import Images
 from .reducing import source_of
@@ -32,16 +33,18 @@ def _state_of(path: Any) -> tuple[int, ...]:
 
 
 class Assignment:
-    """u[z, y, x] = values. Slices are of the array with its frame."""
+    """u[z, y, x] = values, or u[y, x] = values. Slices are of the array with its frame."""
 
-    def __init__(self, field: str, key: Any, value: Any, shape: tuple[int, int, int], dtype: np.dtype, radius: int):
-        self.field, self.radius = field, radius
-        self.slices, drop, self.flip = box_of(key, shape)
+    def __init__(self, field: str, key: Any, value: Any, shape: tuple[int, int, int], dtype: np.dtype, halo: tuple[int, int, int]):
+        self.field, self.halo = field, halo
+        self.slices, drop, self.flip = box_of_users(key, shape, halo)
         self.extents = tuple(cells_in(s) for s in self.slices)
         self.reads: set[str] = {field}
-        self.frame = any(s.start < radius or s.stop > n - radius for s, n in zip(self.slices, shape)) and 0 not in self.extents
+        self.frame = any(s.start < h or s.stop > n - h for s, n, h in zip(self.slices, shape, halo)) and 0 not in self.extents
         asked = tuple(n for i, n in enumerate(self.extents) if i not in drop)
         self.files: dict[Any, tuple[int, ...]] = {}
+        if isinstance(value, Rows):
+            value = value.planes_of if value.planes_of.shape == self.extents else value[...]
         if isinstance(value, StateArray):  # of another run: as it is now
             value = np.asarray(value) if value._edits else value._stored
         if isinstance(value, Array) and tuple(value.shape) == self.extents:
@@ -58,7 +61,7 @@ class Assignment:
 
     def change(self, z: int, planes: Planes, off: int, step: int) -> None:
         """z: from the first plane of the interior on; off: cells of frame that the planes have."""
-        at, (zs, ys, xs), less = z + self.radius, self.slices, self.radius - off
+        (_, less_y, less_x), at, (zs, ys, xs) = (h - min(off, h) for h in self.halo), z + self.halo[0], self.slices
         if at < zs.start or at >= zs.stop or (at - zs.start) % zs.step != 0 or 0 in self.extents:
             return
         number = (at - zs.start) // zs.step
@@ -67,15 +70,23 @@ class Assignment:
                 raise MemextError(f"{path} has changed since {self.field} was given its cells, which are read when the run goes on", errno.ESTALE)
         cells = self.values[self.extents[0] - 1 - number if 0 in self.flip else number]
         plane, way = planes[self.field], tuple(slice(None, None, -1 if i in self.flip else 1) for i in (1, 2))
-        plane[ys.start - less:ys.stop - less:ys.step, xs.start - less:xs.stop - less:xs.step] = converted(cells, plane.dtype, self.field)[way]
+        plane[ys.start - less_y:ys.stop - less_y:ys.step, xs.start - less_x:xs.stop - less_x:xs.step] = converted(cells, plane.dtype, self.field)[way]
+
+
+def box_of_users(key: Any, shape: tuple[int, int, int], halo: tuple[int, int, int]) -> tuple[list[slice], set[int], set[int]]:
+    """box_of, where users' arrays of two dimensions have no axis in the middle."""
+    if halo[1] > 0:
+        return box_of(key, shape)
+    (y, x), drop, flip = box_of(key, (shape[0], shape[2]))
+    return [y, slice(0, 1, 1), x], {1, *(2 * i for i in drop)}, {2 * i for i in flip}
 
 
 class Application:
-    """function(u, v, k, dt, z, ...): planes of fields, which it changes or returns others of."""
+    """function(u, v, k, dt, z, ...): planes of fields, which it changes or returns others of; of two dimensions rows, and y."""
 
     def __init__(self, function: Callable, state: Mapping[str, Any], fixed: Mapping[str, Any], params: Mapping[str, Any], frame: bool,
-                 shape: tuple[int, int, int], radius: int):
-        self.function, self.frame, self.shape, self.radius = function, frame, shape, radius
+                 shape: tuple[int, int, int], halo: tuple[int, int, int]):
+        self.function, self.frame, self.shape, self.halo, self.flat = function, frame, shape, halo, halo[1] == 0
         try:
             arguments = inspect.signature(function).parameters.values()
         except (TypeError, ValueError):
@@ -84,28 +95,31 @@ class Application:
         self.params = params
         self.state = [n for n in self.names if n in state]
         self.fixed = [n for n in self.names if n in fixed]
-        unknown = [n for n in self.names if n not in {*state, *fixed, *params, "x", "y", "z", "t"}]
+        places = ["x", "y", "t"] if self.flat else ["x", "y", "z", "t"]
+        unknown = [n for n in self.names if n not in {*state, *fixed, *params, *places}]
         if unknown or not self.state:
             raise MemextError(f"{getattr(function, '__name__', 'the function')} has the arguments {', '.join(self.names) or 'none'}; they are names of the state "
                               f"({', '.join(state)}), of read-only fields ({', '.join(fixed) or 'none'}), of parameters ({', '.join(params) or 'none'}), "
-                              "and x, y, z, t", errno.EINVAL)
+                              f"and {', '.join(places)}", errno.EINVAL)
         self.reads = set(self.state)
         self.replaced: dict[str, Replacement | None] = {}  # read-only fields that had been given other values before
 
     def change(self, z: int, planes: Planes, off: int, step: int) -> None:
         nz, ny, nx = self.shape
-        own = self.radius if self.frame else 0  # the frame that the function sees
         if not self.frame and not 0 <= z < nz:
             return
-        inside = (slice(off - own, off + ny + own), slice(off - own, off + nx + own))
-        known = {**{n: self.params[n] for n in self.names if n in self.params}, "z": z, "t": step, "y": np.arange(-own, ny + own)[:, None], "x": np.arange(-own, nx + own)[None, :]}
-        known.update({name: planes[name][inside] for name in self.state + self.fixed})
+        (own_y, own_x), (off_y, off_x) = ([min(n, h) for h in self.halo[1:]] for n in (self.halo[0] if self.frame else 0, off))  # the frame that the function sees
+        inside = (slice(off_y - own_y, off_y + ny + own_y), slice(off_x - own_x, off_x + nx + own_x))
+        known = {n: self.params[n] for n in self.names if n in self.params} | {"t": step}
+        rows, columns = np.arange(-own_y, ny + own_y), np.arange(-own_x, nx + own_x)
+        known |= {"y": z, "x": columns} if self.flat else {"z": z, "y": rows[:, None], "x": columns[None, :]}
+        known.update({name: planes[name][inside][0] if self.flat else planes[name][inside] for name in self.state + self.fixed})
         result = self.function(*(known[n] for n in self.names))
         if result is None:
             return
         several = result if isinstance(result, (tuple, list)) else (result,)
         if len(several) != len(self.state):
-            raise MemextError(f"{getattr(self.function, '__name__', 'the function')} returns {len(several)} planes; it has {len(self.state)} of the state: "
+            raise MemextError(f"{getattr(self.function, '__name__', 'the function')} returns {len(several)} {'rows' if self.flat else 'planes'}; it has {len(self.state)} of the state: "
                               f"{', '.join(self.state)}", errno.EINVAL)
         cells = [converted(c, known[n].dtype, n) for n, c in zip(self.state, several)]
         if len(cells) > 1:  # one may be part of another
@@ -114,7 +128,7 @@ class Application:
             try:
                 known[name][...] = plane
             except ValueError:
-                raise MemextError(f"{getattr(self.function, '__name__', 'the function')} returns a plane of {plane.shape} for {name}, which has {known[name].shape}",
+                raise MemextError(f"{getattr(self.function, '__name__', 'the function')} returns a {'row' if self.flat else 'plane'} of {plane.shape} for {name}, which has {known[name].shape}",
                                   errno.EINVAL) from None
 
 
@@ -125,19 +139,21 @@ class Replacement:
     def __init__(self, run: Any, field: str, value: Any):
         self.field, self.reads = field, set[str]()
         problem, h = run._problem, run.radius
-        self.value = as_values(value, field, h)
-        if isinstance(self.value, str):
-            raise MemextError(f"{field} is given {self.value!r}; an array, a number or a function of x, y, z is needed", errno.EINVAL)
-        self.source = Source({problem.library_name(field): self.value}, {problem.library_name(field): problem.dtype_of(field)}, run.framed_shape, (h, h, h), run.frame)
+        self.value = as_values(of_user(value, field) if problem.flat else value, field, h)
+        if isinstance(self.value, str) or (problem.flat and hasattr(self.value, "frame")):
+            what = "an array or a number" if problem.flat else "an array, a number or a function of x, y, z"
+            raise MemextError(f"{field} is given {value!r}; {what} is needed", errno.EINVAL)
+        framed = problem.framed(problem.shape)
+        self.source = Source({problem.library_name(field): self.value}, {problem.library_name(field): problem.dtype_of(field)}, framed, problem.halo, run.frame)
         if isinstance(self.value, Values):
             if hasattr(self.value, "frame"):
                 self.value.frame = h
             return
         shape, bare = tuple(self.value.shape), problem.fixed_radius == 0
-        if shape == run.framed_shape:
+        if shape == framed:
             self.source.frame = "included"
-        elif shape != run.shape or (run.frame == "included" and not bare):
-            raise MemextError(f"{field} is given an array of {shape}; {run.framed_shape} is needed, with the frame of {h} cells"
+        elif shape != problem.shape or (run.frame == "included" and not bare):
+            raise MemextError(f"{field} is given an array of {problem.told(shape)}; {run.framed_shape} is needed, with the frame of {h} cells"
                               + (f", or {run.shape}" if bare or run.frame != "included" else ""), errno.EINVAL)
         elif run.frame == "included":
             self.source.bare = {field}
@@ -166,7 +182,8 @@ class NewValues(Source):
     """All read-only fields that change at a step."""
 
     def __init__(self, replaced: Mapping[str, Replacement], run: Any):
-        super().__init__({n: a.value for n, a in replaced.items()}, {n: a.source.dtypes[n] for n, a in replaced.items()}, run.framed_shape, (run.radius,) * 3, run.frame)
+        problem = run._problem
+        super().__init__({n: a.value for n, a in replaced.items()}, {n: a.source.dtypes[n] for n, a in replaced.items()}, problem.framed(problem.shape), problem.halo, run.frame)
         self._replaced = replaced
 
     def _plane(self, name: str, value: Any, z: int, dtype: np.dtype) -> np.ndarray:
@@ -223,12 +240,12 @@ class Edits:
 
     def assign(self, field: str, key: Any, value: Any) -> None:
         problem = self._run._problem
-        self.asked.append(Assignment(field, key, value, self._run.framed_shape, problem.dtype_of(field), problem.radius))
+        self.asked.append(Assignment(field, key, value, problem.framed(problem.shape), problem.dtype_of(field), problem.halo))
 
     def apply(self, function: Callable, frame: bool) -> None:
         problem = self._run._problem
         params = AtStep(self._run.params.now(), self._run.step)
-        one = Application(function, problem.stored(), problem.fixed, params, frame, self._run.shape, problem.radius)
+        one = Application(function, problem.stored(), problem.fixed, params, frame, problem.shape, problem.halo)
         one.replaced = {n: self.replaced(n) for n in one.fixed}
         self.asked.append(one)
 
@@ -281,7 +298,8 @@ class Edits:
             plane = source_of(run, name, value)._plane(name, value, z + h, run._problem.dtype_of(name))
         if frame and name in run._problem.bare and by is None:
             raise MemextError(f"{name} has no frame, and the function that changes the state wants planes with theirs: give {name} one of {h} cells", errno.EINVAL)
-        plane = plane[h - off:plane.shape[0] - h + off, h - off:plane.shape[1] - h + off].copy()
+        less = [n - min(off, n) for n in run._problem.halo[1:]]
+        plane = plane[tuple(slice(n, extent - n) for n, extent in zip(less, plane.shape))].copy()
         plane.flags.writeable = False
         return plane
 
@@ -323,7 +341,7 @@ class Edits:
     def _open_fixed(self) -> Callable[[str], Array | None]:
         """The run has the store to itself now, and does not write to where these lie."""
         store = self._run.store
-        found = {n: copy.copy(store[n]) for a in self.asked for n in getattr(a, "replaced", {}) if n in store}
+        found = {n: copy.copy(store.planes(n)) for a in self.asked for n in getattr(a, "replaced", {}) if n in store}
         for array in found.values():
             array._check = None
         return found.get
@@ -338,7 +356,7 @@ class Edits:
                 name = names[_core.ffi.string(boxes[i].field).decode()]
                 there[name] = _core.box_array(boxes[i], problem.dtype_of(name))[0]
                 planes[name] = there[name].copy()
-            self.change(boxes[0].z0 - off, planes, off, self._during)
+            self.change((boxes[0].y0 if problem.flat else boxes[0].z0) - off, planes, off, self._during)
             for name, plane in planes.items():
                 there[name][...] = plane
         finally:
@@ -367,6 +385,7 @@ class StateArray(RawArray):
         return copy.copy, (self._stored,)
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        """key: as users index the field, by y and x where it has two dimensions."""
         if self._check is not None:
             self._check.before()
         self._edits.ask(lambda: self._edits.assign(self._field, key, value))

@@ -34,8 +34,7 @@ class Rows(Array):
         return found[tuple(0 if i in drop else slice(None) for i in range(2))]
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise refusal(f"{self.name} has two dimensions, and its cells cannot be changed between steps by a program so far: "
-                      "memext run --resume with --edit-input replaces a field", errno.ENOTSUP)
+        self.planes_of[key] = value
 
     def plane(self, z: int) -> np.ndarray:
         """Row z."""
@@ -132,6 +131,6 @@ def shape_of(shape: tuple, flat: bool) -> tuple:
     return (shape[0], shape[2]) if flat else shape
 
 
-def refuse(flat: bool, what: str, way: str) -> None:
-    if flat:
-        raise MemextError(f"{what} is of grids of three dimensions so far: {way}", errno.ENOTSUP)
+def planes_of(array: Any) -> Any:
+    """As the library has it."""
+    return array.planes_of if isinstance(array, Rows) else array

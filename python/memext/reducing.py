@@ -13,7 +13,7 @@ import numpy as np
 
 from .arrays import RawArray
 from .errors import KernelError, MemextError
-from .flat import refuse
+from .flat import planes_of
 from .kernel import Reduced, Reduction
 from .lookup import misfits
 from .profiles import Profile
@@ -58,23 +58,31 @@ def add_plane(values: np.ndarray) -> float:
 
 def source_of(run: Any, name: str, value: Any) -> Source:
     """Planes of a field of a run, with their frame."""
-    source = Source({name: value}, {name: run._problem.dtype_of(name)}, run.framed_shape, (run.radius,) * 3, run.frame)
-    if not isinstance(value, Values) and tuple(value.shape) == run.framed_shape:
+    problem = run._problem
+    source = Source({name: value}, {name: problem.dtype_of(name)}, problem.framed(problem.shape), problem.halo, run.frame)
+    if not isinstance(value, Values) and tuple(value.shape) == source.shape:
         source.frame = "included"
     elif name in run._problem.bare or (isinstance(value, Profile) and value.bare):
         source.bare = {name}
     return source
 
 
-def reduce_store(run: Any, reduction: Reduction, arrays: Mapping[str, Any], floor: float = 0.0) -> Reduced:
+def _arrays_of(run: Any) -> dict[str, Any]:
+    """Every field as the library has it."""
+    stored = {} if run._memory is not None else run.store.fields
+    arrays = {n: planes_of(run[n]) for n in run._problem.state if run.kernel.has_field(n)}
+    return arrays | {n: planes_of(run[n]) if n in stored else run._problem.fields[n] for n in run._problem.fixed}
+
+
+def reduce_store(run: Any, reduction: Reduction, floor: float = 0.0) -> Reduced:
     """One value for each plane, or one for all."""
-    refuse(run.code.flat, "run.reduce of a state", "take reductions along with the steps: Run(..., reductions=[...]), run.reduce(..., taken=True)")
-    code, h, shape = run.code, run.radius, run.shape
+    arrays = _arrays_of(run)
+    code, h, hy, shape, flat = run.code, run.radius, run._problem.halo[1], run._problem.shape, run.code.flat
     cell = reduction.translate(code)
-    for reason in misfits(cell, shape):
+    for reason in misfits(cell, run.shape):
         raise KernelError(f"{reduction.name}: {reason}")
     params = AtStep({**reduction.params, **run.params.now()}, run.step, code.form == "staggered", len(code.cells))
-    reach = max([0] + [abs(n.data[3]) for n in cell.nodes() if n.op == "at"])
+    reach = max([0] + [abs(n.data[2 if flat else 3]) for n in cell.nodes() if n.op == "at"])
     used = cell.names("at")
     sources = {}
     for name in used:
@@ -89,11 +97,12 @@ def reduce_store(run: Any, reduction: Reduction, arrays: Mapping[str, Any], floo
         planes = {n: _Planes(lambda z, s=s, n=n: s._plane(n, arrays[n], z, s.dtypes[n]), 2 * reach + 1) for n, s in sources.items()}
         for z in range(z0, z1):
             def at(field, dx, dy, dz, z=z):
-                return planes[field][z + h + dz][h + dy:h + dy + ny, h + dx:h + dx + nx]
+                dy, dz = (0, dy) if flat else (dy, dz)
+                return planes[field][z + h + dz][hy + dy:hy + dy + ny, h + dx:h + dx + nx]
 
             def coordinates(name, z=z):
-                known = {"x": x, "y": y, "z": z, "t": run.step, "nx": nx, "ny": ny, "nz": nz}
-                return known[name] if name in "xy" else np.int64(known[name])
+                known = {"x": x, "t": run.step, "nx": nx} | ({"y": z, "z": 0, "ny": nz, "nz": 1} if flat else {"y": y, "z": z, "ny": ny, "nz": nz})
+                return known[name] if isinstance(known[name], np.ndarray) else np.int64(known[name])
 
             value = np.broadcast_to(np.asarray(code.evaluate(cell, at, params, coordinates)[0], dtype="f8"), (ny, nx))
             results[z] = add_plane(value) if reduction.op == "sum" else value.max() if reduction.op == "max" else value.min()

@@ -19,7 +19,7 @@ from . import _core, replaced
 from .arrays import Array, ObjectArray, Store
 from .edits import Edits, ReplacedArray, StateArray
 from .errors import KernelError, MemextError
-from .flat import Rows, refuse
+from .flat import Rows
 from .images import Images
 from .job import Job
 from .kernel import Kernel, Reduced, Reduction
@@ -137,11 +137,11 @@ class Run:
 
     def apply(self, function: Callable, frame: bool = False) -> None:
         """Changes the state at the present step, plane by plane: function(u, v, k, dt, z) is called for every plane of the interior when the run goes on.
+        Of grids of two dimensions it is called for every row, as function(u, v, k, dt, y) with arrays (nx).
 
         Its arguments name what it gets: fields of the state (NAME_old for the step before of leapfrog kernels) and read-only fields as arrays (ny, nx),
         parameters, x, y, z (cells of the interior, from 0) and t. It changes the fields' arrays, or returns new ones in the order of its arguments.
         frame: planes of the frame too, and all with their frame. It may be called more than once for a plane, so it depends on its arguments alone."""
-        refuse(self._problem.flat, "run.apply", "memext run --resume with --edit-input replaces a field")
         self._edits.ask(lambda: self._edits.apply(function, frame))
 
     @property
@@ -209,21 +209,23 @@ class Run:
             if isinstance(field, Array) and name in self._problem.fixed:
                 return field
             raise KeyError(f"{name} is no array that backend {self.backend} keeps: {', '.join(self._memory or ())}")
+        found = self._stored_array(name, field)
+        return Rows(found) if self._problem.flat and found.ndim == 3 else found
+
+    def _stored_array(self, name: str, field: Any) -> Array:
+        """As the library has it: of two dimensions (ny, 1, nx)."""
         store, stored, replaced = self.store, self._problem.stored(), self._edits.replaced(name)
-        if self._problem.flat:
-            return Rows(field) if name not in store and isinstance(field, Array) and name in self._problem.fixed else store[stored.get(name, name)]
         if replaced is not None:
             return ReplacedArray(replaced)
         if name in self._problem.fixed and name not in store and isinstance(field, Array):
             return field  # read where it lies
         if name not in stored:
-            return store[name]
-        images = Images(store.info["sides"], self.shape, self.radius) if store.info["sides"] else None
-        return StateArray(store[stored[name]], self._edits, name, lambda other: store[stored.get(other, other)] if stored.get(other, other) in store else None, images)
+            return store.planes(name)
+        images = Images(store.info["sides"], self._problem.shape, self._problem.halo) if store.info["sides"] else None
+        return StateArray(store.planes(stored[name]), self._edits, name, lambda other: store.planes(stored.get(other, other)) if stored.get(other, other) in store else None, images)
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Other values of a read-only field from the present step on: see steps."""
-        refuse(self._problem.flat, "a change between steps", "memext run --resume with --edit-input replaces a field")
         self._edits.replace(name, value)
 
     # ---- going on
@@ -431,11 +433,7 @@ class Run:
         known = stored_by_sweep(self, reduction, floor)
         if known is not None:
             return known
-        arrays = {n: self[n] for n in self._problem.state if self.kernel.has_field(n)}
-        stored = {} if self._memory is not None else self.store.fields
-        for n in self._problem.fixed:
-            arrays[n] = self[n] if n in stored else self._problem.fields[n]  # type: ignore[assignment]
-        result = reduce_store(self, reduction, arrays, floor)
+        result = reduce_store(self, reduction, floor)
         warn_of_noise(self, reduction, result)
         return result
 

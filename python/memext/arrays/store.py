@@ -93,11 +93,12 @@ class Store:
         return len(self.fields)
 
     def __getitem__(self, name: str) -> Array:
+        return ACTIONS["rows"](self.planes(name)) if self.flat else self.planes(name)
+
+    def planes(self, name: str) -> Array:
+        """A field as the library has it: of two dimensions its rows are planes, (ny, 1, nx)."""
         a = self._described(name)
-        if isinstance(a, Array):
-            return a
-        array = self._array(a, 0, a["frame_low"], a["frame_high"])
-        return ACTIONS["rows"](array) if self.flat else array
+        return a if isinstance(a, Array) else self._array(a, 0, a["frame_low"], a["frame_high"])
 
     def part(self, name: str, frame: bool) -> Array:
         """A field where it lies, without its frame, or with as much of it as all fields have."""
@@ -116,7 +117,7 @@ class Store:
         self._problem()
         for a in (self.info.get("former") or {}).get("fields", ()):
             if a["name"] == name:
-                return FormerArray(self.path, name, self.shape, of_library(a["dtype"]))
+                return FormerArray(self.path, name, (self.shape[0], 1, self.shape[1]) if self.flat else self.shape, of_library(a["dtype"]))
         raise KeyError(f"{name} is no field of {self.path}: it has {', '.join(self.fields)}")
 
     def _array(self, a: dict, off: int, low: int, high: int) -> RawArray:
