@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <memext/backend.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static int take_weights(const char *text, int ranks, mx_why *why, double *sum) {
@@ -43,10 +44,11 @@ static int check_ends(const struct mx_problem *whole, const int64_t *first, int 
         const int64_t planes = first[rank + 1] - first[rank],
                       need = mx_sides_sources(&whole->sides, MX_DIM_Z, end, whole->h);
         if (planes < need)
-            return mx_fail(why, -EINVAL,
-                           "the frame at the %s end of z copies %lld planes, and rank %d has %lld: take fewer "
-                           "ranks, or other --rank-weights",
-                           end == 0 ? "lower" : "upper", (long long)need, rank, (long long)planes);
+            return mx_fail(
+                why, -EINVAL,
+                "the frame at the %s end of z copies %lld planes, and rank %d has %lld: take fewer "
+                "ranks, or other --rank-weights",
+                end == 0 ? "lower" : "upper", (long long)need, rank, (long long)planes);
     }
     return 0;
 }
@@ -60,13 +62,16 @@ int mx_ranks_cut(const struct mx_problem *whole, const int64_t *first, int rank,
     if (ranks < 2) return *out = p, 0;
     for (int i = 0; i < ranks; i++)
         if (first[i + 1] - first[i] < least) least = first[i + 1] - first[i];
-    if (least < whole->h * mx_levels_a_step(whole))
+    const int64_t needed = whole->h * mx_levels_a_step(whole), most = whole->nz / needed;
+    char way[64] = "no ranks";
+    if (most > 1) snprintf(way, sizeof way, "%lld ranks or fewer, or other --rank-weights", (long long)most);
+    if (least < needed)
         return mx_fail(
             why, -EINVAL,
-            "%lld planes among %d ranks are %lld for the one that has the fewest, and a step needs %lld of a "
-            "neighbour: take %lld ranks or fewer, or other --rank-weights",
-            (long long)whole->nz, ranks, (long long)least, (long long)(whole->h * mx_levels_a_step(whole)),
-            (long long)(whole->nz / (whole->h * mx_levels_a_step(whole))));
+            "%lld %s among %d ranks are %lld for the one that has the fewest, and a step needs %lld of a "
+            "neighbour: take %s",
+            (long long)whole->nz, whole->flat ? "rows" : "planes", ranks, (long long)least, (long long)needed,
+            way);
     const int err = check_ends(whole, first, ranks, why);
     if (err < 0) return err;
     p.all_nz = whole->nz;

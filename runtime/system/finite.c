@@ -71,12 +71,13 @@ void mx_nonfinite_cells(const void *cells, int64_t n, enum mx_dtype dtype, const
 void mx_nonfinite_field(const struct mx_problem *p, int array, int32_t field, int64_t z, int64_t y0,
                         int64_t y1, const char *rows, int64_t pitch, struct mx_nonfinite *found) {
     const enum mx_dtype dtype = mx_field_dtype(p, array, field);
-    const int64_t h = mx_halo_y(p), from = y0 > h ? y0 : h, end = y1 < p->ny + h ? y1 : p->ny + h;
+    const int64_t h = p->h, hy = mx_halo_y(p), from = y0 > hy ? y0 : hy,
+                  end = y1 < p->ny + hy ? y1 : p->ny + hy;
     const char *at = rows + (from - y0) * pitch + h * mx_dtype_bytes(dtype);
     if (z < h || z >= p->nz + h) return;
     for (int64_t y = from; y < end; y++, at += pitch) {
         const struct mx_nonfinite row = {
-            .array = array, .field = field, .y = y - h, .z = z - h + p->first_plane};
+            .array = array, .field = field, .y = y - hy, .z = z - h + p->first_plane};
         mx_nonfinite_cells(at, p->nx, dtype, &row, found);
     }
 }

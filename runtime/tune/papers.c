@@ -29,8 +29,9 @@ static int64_t power_of_two_below(int64_t n) { /* the largest <= n; n >= 1 */
 /* Steps whose halo of overlapped blocks ("typical" size, equation 2f') still fits, within 2 bt h <= by, bz.
  */
 static int64_t naive_max_bt(const struct mx_problem *p, int64_t by, int64_t bz, int64_t columns) {
-    int64_t limit = mx_min(mx_max(1, p->nt), mx_max(1, mx_min(by, bz) / (2 * p->h))), bt = 0;
-    while (bt < limit && (by + 2 * (bt + 1) * p->h) * (bz + 2 * (bt + 1) * p->h) <= columns) bt++;
+    const int64_t cut = p->flat ? bz : mx_min(by, bz), hy = mx_halo_y(p); /* of two dimensions rows alone */
+    int64_t limit = mx_min(mx_max(1, p->nt), mx_max(1, cut / (2 * p->h))), bt = 0;
+    while (bt < limit && (by + 2 * (bt + 1) * hy) * (bz + 2 * (bt + 1) * p->h) <= columns) bt++;
     return bt;
 }
 

@@ -217,6 +217,51 @@ def test_shallow_water(memext, quick_place):
     assert abs(u).max() > 1e-3 and z.sum() == pytest.approx(fields["z"].sum())
 
 
+ODD = """#define MX_NAME "odd"
+#define MX_RADII 2, 2, 0
+#define MX_STATE(F) F(u, double)
+#define MX_PARAMS(P) P(px, 0) P(py, 0)
+#include <memext/cell.h>
+MX_CELL
+    SET(u, AT(u, 0, 0) + (X == PARAM(px) && Y == PARAM(py) && T == 1 ? sqrt(-1.0) : 0.0));
+MX_END
+"""
+
+
+def test_cells_that_are_not_finite(memext, quick_place):
+    """Wherever they are, by sweeps, accelerators, ranks, edits and in what a run begins with; the frame does not count."""
+    (quick_place / "place").mkdir()
+    (quick_place / "odd.c").write_text(ODD)
+    base, place = ["--kernel", quick_place / "odd.c", "--dram", "64MiB"], ["-d", quick_place / "place", "--force"]
+    for x, y in ((0, 0), (6, 0), (6, 9), (0, 9), (3, 8), (6, 4)):
+        for how in ([], ["--accel", "host"], ["--ranks", 2, "--accel", "host"]):
+            done = memext("run", *base, "-n", 7, 10, "-t", 3, "--init", "random", *place, *how, "--param", f"px={x}", "--param", f"py={y}")
+            assert done.returncode == 6 and f"x={x}, y={y}" in done.stderr, (x, y, how, done.stderr)
+    plain = ["--param", "px=-9", "-t", 3]
+    for at, inside in (((2, 2), True), ((11, 8), True), ((0, 4), False), ((13, 4), False), ((5, 0), False), ((5, 10), False)):
+        cells = np.zeros((14, 11))
+        np.save(quick_place / "begin.npy", cells)
+        cells[at] = np.nan
+        np.save(quick_place / "u.npy", cells)
+        for how in (["--backend", "dram"], place, [*place, "--no-fuse"], [*place, "--accel", "host"]):
+            done = memext("run", *base, *plain, "--input", f"u={quick_place}/u.npy", *how)
+            assert done.returncode == (6 if inside else 0), (at, how, done.stderr)
+            assert not inside or (f"x={at[1] - 2}, y={at[0] - 2}" in done.stderr and "initial grid" in done.stderr), (at, how, done.stderr)
+        memext.run(*base, *plain, "--input", f"u={quick_place}/begin.npy", *place, "--keep")
+        done = memext("run", "--resume", "-d", quick_place / "place", "-t", 5, "--edit-input", f"u={quick_place}/u.npy")
+        assert done.returncode == (6 if inside else 0), (at, done.stderr)
+
+
+def test_plans_of_the_papers_and_extents_that_are_told_again(memext, quick_place, folder):
+    s = SCHEMES[0]
+    result = memext.run(*words(folder, s, "-t", STEPS, "-d", quick_place / "s.memext", "--keep", "--force", "--tuner", "naive", *outputs(s, quick_place)))
+    assert result["plan"]["tuner"] == "naive" and result["plan"]["bt"] >= 2
+    same(s, quick_place, s.run(STEPS)[STEPS], "naive")
+    memext.run("--resume", "-d", quick_place / "s.memext", "-n", NX, NY, 1, "-t", STEPS, "--keep")
+    for size in ((NX, NY, 2), (NX, 1, NY), (NY, NX)):
+        memext.refused("run", "--resume", "-d", quick_place / "s.memext", "-n", *size, "-t", STEPS, naming="not of the size asked for")
+
+
 def test_refusals(memext, quick_place, folder):
     """What does not fit is refused with the way out, before anything is touched."""
     s = SCHEMES[0]

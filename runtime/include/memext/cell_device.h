@@ -416,13 +416,12 @@ MX_D_FUNCTION float mx_math_fmaf(float a, float b, float c) { return fma(a, b, c
  * the types of the cell and of the number; others than these become one of them without loss. */
 #if defined(__OPENCL_C_VERSION__)
 #define MX_D_OVERLOAD static inline __attribute__((always_inline, overloadable))
-#define MX_D_LONG_LONG(DO, shortly, type)
 #else
 #define MX_D_OVERLOAD MX_D_INLINE
-#define MX_D_LONG_LONG(DO, shortly, type)                                                                    \
+#endif
+#define MX_D_LONG_LONG(DO, shortly, type) /* 1ull has a type of its own beside uint64_t */                   \
     DO(shortly, type, long long)                                                                             \
     DO(shortly, type, unsigned long long)
-#endif
 #define MX_D_FROM_REAL(shortly, type, from)                                                                  \
     MX_D_OVERLOAD void mx_d_store(type *cell, from v) { *cell = mx_##shortly##_of_real((double)v); }
 #define MX_D_FROM_WHOLE(shortly, type, from)                                                                 \

@@ -54,6 +54,14 @@ static int same_kind(struct mx_run *r, const char *place) {
     return 0;
 }
 
+/* Rows of two dimensions may be given as NX NY 1 too. */
+static bool same_extents(const struct mx_problem *asked, const struct mx_problem *stored) {
+    const bool turned = stored->flat && !asked->flat && asked->nz == 1;
+    const int64_t ny = turned ? 1 : asked->ny, nz = turned ? asked->ny : asked->nz;
+    return (asked->flat || turned) == stored->flat && asked->nx == stored->nx && ny == stored->ny &&
+           nz == mx_all_planes(stored);
+}
+
 int mx_run_same_equation(struct mx_run *r, const char *place) {
     const struct mx_problem *a = &r->o.problem, *b = &r->note.problem;
     const double *c = b->coef;
@@ -61,7 +69,7 @@ int mx_run_same_equation(struct mx_run *r, const char *place) {
     const bool typed = r->o.same && r->o.input == NULL && !r->o.source; /* else the file says it */
     int err = same_kind(r, place);
     if (err < 0) return err;
-    if (mx_option_given(&r->o, "size") && (a->nx != b->nx || a->ny != b->ny || a->nz != mx_all_planes(b)))
+    if (mx_option_given(&r->o, "size") && !same_extents(a, b))
         return differs(r, place, "-n", "of %s, %lld steps, not of the size asked for, %s",
                        mx_extents_text(b, stored), (long long)b->nt, mx_extents_text(a, asked));
     if (mx_option_given(&r->o, "steps") && a->nt != b->nt && r->note.probes != 0 && !r->comparing)
