@@ -357,10 +357,9 @@ class Writer:
         op, args = node.op, node.args
         if op == "number":
             return self._number(node)
-        if op == "at":
-            return "AT({}, {}, {}, {})".format(*node.data), _PRIMARY
-        if op == "old":
-            return f"OLD({node.data[0]})", _PRIMARY
+        if op in ("at", "old"):
+            text = "AT({}, {}, {}, {})".format(*node.data) if op == "at" else f"OLD({node.data[0]})"
+            return (f"(int64_t){text}", _UNARY) if node.wide and (node.lo, node.hi) != INT64 else (text, _PRIMARY)  # of a uint32
         if op == "param":
             return f"PARAM({node.data})", _PRIMARY
         if op == "coordinate":
@@ -370,7 +369,7 @@ class Writer:
         if op == "cast":
             return f"({c_type(node)}){self._within(args[0], _UNARY)}", _UNARY
         if op == "neg":
-            return f"-{self._within(args[0], _PRIMARY)}", _UNARY
+            return f"-{'(int64_t)' if node.wide and not args[0].wide else ''}{self._within(args[0], _PRIMARY)}", _UNARY
         if op in ("!", "~"):
             return f"{op}{self._within(args[0], _UNARY)}", _UNARY
         if op == "where":
@@ -381,8 +380,8 @@ class Writer:
         if op in _LEVEL:
             return self._binary(node)
         if op in ("min", "max"):
-            return self._helper(f"mx_{op}_{self._short(node)}", c_type(node), args,
-                                f"return b {'<' if op == 'min' else '>'} a ? b : a;"), _PRIMARY
+            wide = self._widest(node)
+            return self._helper(f"mx_{op}_{self._short(wide)}", c_type(wide), args, f"return b {'<' if op == 'min' else '>'} a ? b : a;"), _PRIMARY
         if op == "abs":
             if node.type == "int":
                 return self._helper("mx_abs_" + self._short(node), c_type(node), args, "return a < 0 ? -a : a;"), _PRIMARY
@@ -396,9 +395,13 @@ class Writer:
             return node.data.text(self.helpers, [self.text(a) for a in args]), _PRIMARY
         raise AssertionError(op)
 
+    @staticmethod
+    def _widest(node: Node) -> Node:
+        """The node whose type of C holds the arguments and the value."""
+        return next((n for n in (*node.args, node) if n.wide), node.args[0])
+
     def _call_helper(self, node: Node) -> str:
-        widest = next((n for n in (*node.args, node) if n.wide), node.args[0])
-        kind, result = c_type(widest), "int" if node.type == "bool" else c_type(node if node.type != "int" else widest)
+        kind, result = c_type(widest := self._widest(node)), "int" if node.type == "bool" else c_type(node if node.type != "int" else widest)
         name = f"mx_{node.data}_{self._short(widest)}"
         self.helpers[name] = helpers.definition(node.data, name, kind, result, len(node.args))
         return f"{name}({', '.join(self.text(a) for a in node.args)})"
@@ -418,7 +421,7 @@ class Writer:
         # Signs and comparisons beside & and | in parentheses: compilers and readers want them.
         loose = {"&", "|", "^", "<<", ">>"} & {node.op}
         left, right = (self._within(a, _UNARY if loose else level), self._within(b, _UNARY if loose else level + 1))
-        if node.wide and not a.wide and not b.wide and not is_number(a):
+        if node.wide and not a.wide and not b.wide:
             left = f"(int64_t){self._within(a, _UNARY)}"
         if right.startswith("-"):
             right = f"({right})"
@@ -438,8 +441,8 @@ class Writer:
                                 f"return b == 0 ? 0 : a {'/' if node.op == '//' else '%'} b;"), _PRIMARY
         if a.lo >= 0 and b.lo > 0:
             return f"{self._within(a, 8)} {'/' if node.op == '//' else '%'} {self._within(b, 9)}", 8
-        body = ("if (b == 0) return 0; int64_t r = a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r;" if node.op == "%" else
-                "if (b == 0) return 0; int64_t q = a / b; return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;")
+        body = ("if (b == 0 || b == -1) return 0; int64_t r = a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r;" if node.op == "%" else
+                "if (b == 0) return 0; if (b == -1) return (int64_t)(0 - (uint64_t)a); int64_t q = a / b; return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;")
         return self._helper("mx_remainder" if node.op == "%" else "mx_floor_division", "int64_t", node.args, body), _PRIMARY
 
 

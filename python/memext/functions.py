@@ -51,7 +51,8 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, **bounds: Any) -> Node:
 
 
 def _sign(a: Any) -> Node:
-    return ex.helper("sign", *together(a), lo=-1, hi=1)
+    (a,) = together(a)
+    return ex.helper("sign", a, lo=0 if a.type == "uint" else -1, hi=1)
 
 
 def _square(a: Any) -> Node:

@@ -62,7 +62,7 @@ HELPERS: dict[str, Helper] = {
     "signbit": Helper("return copysign{f}(1, a) < 0;", np.signbit, truth=True),
     "heaviside": Helper("return a != a ? a : a == 0 ? b : a < 0 ? 0 : 1;", lambda a, b: np.where(np.isnan(a), a, np.where(a == 0, b, np.where(
         a < 0, a.dtype.type(0), a.dtype.type(1))))),
-    "fmod": Helper("return fmod{f}(a, b);", np.fmod, "return b == 0 ? 0 : a % b;"),
+    "fmod": Helper("return fmod{f}(a, b);", np.fmod, "return b == 0 || (({t})-1 < 0 && b == ({t})-1) ? 0 : a % b;"),  # C's % of the lowest number and -1 is an error
     "remainder": Helper("{t} m = fmod{f}(a, b); return m != 0 ? ((b < 0) != (m < 0) ? m + b : m) : copysign{f}(0, b);", _remainder),
     "floor_divide": Helper("{t} m = fmod{f}(a, b), d = (a - m) / b; d = m != 0 && (b < 0) != (m < 0) ? d - 1 : d; {t} q = floor{f}(d); "
                            "q = d - q > 0.5 ? q + 1 : q; q = d != 0 ? q : copysign{f}(0, a / b); return b == 0 ? a / b : q;", _floor_divide)}

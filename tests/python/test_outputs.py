@@ -203,7 +203,8 @@ def test_a_mapping_that_breaks(memext, place, out):
 
 
 def test_an_interrupt_at_the_first_moment(memext, place, out):
-    """As soon as the signal is caught at all: status 5, the report says interrupted, nothing else is left."""
+    """As soon as the signal is caught at all: status 5, the report says interrupted, nothing else is left. On a machine that has much else to do the command
+    may still prepare when its patience ends, and says so."""
     for _ in range(10):
         words = ["run", "-n", 62, 62, 62, "-t", 100000000, "-d", place, "-q", "--json", out / "report.json"]
         process = subprocess.Popen([str(memext.program), *map(str, words)], stderr=subprocess.PIPE, text=True)
@@ -211,9 +212,11 @@ def test_an_interrupt_at_the_first_moment(memext, place, out):
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=900)
         assert process.returncode == 5, error
-        report = json.loads((out / "report.json").read_text())
-        assert report["status"] == "interrupted"
-        (out / "report.json").unlink()
+        if "interrupted while it prepared" in error:
+            assert not list(out.iterdir())
+        else:
+            assert json.loads((out / "report.json").read_text())["status"] == "interrupted"
+            (out / "report.json").unlink()
         (place / "memext.store").unlink(missing_ok=True)
 
 

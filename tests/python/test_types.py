@@ -378,7 +378,7 @@ def test_what_whole_numbers_of_python_cannot_be(mx, tmp_path, text, naming):
 
 class Drawn:
     """Texts of whole numbers over fields of all types; and their values by numpy, whose int64 and uint64 are what the translator promises."""
-    SIGNED = ["i[1, 0, 0]", "i", "j[0, -1, 0]", "k", "b[0, 0, 1]", "c", "x", "y * z", "t", "3", "-7", "2**31", "int(n)"]
+    SIGNED = ["i[1, 0, 0]", "i", "d", "d[0, 0, 1]", "j[0, -1, 0]", "k", "b[0, 0, 1]", "c", "x", "y * z", "t", "3", "-7", "2**31", "int(n)"]
     UNSIGNED = ["n", "n[0, 1, 0]", "np.uint64(i)", "np.uint64(x)"]
 
     def __init__(self, rng):
@@ -407,7 +407,7 @@ class Drawn:
         return self.pick([f"({self.signed(deep)}) / 3", f"v * ({self.signed(deep)})", f"({self.unsigned(deep)}) * 0.75", f"({self.signed(deep)}) * 2.0**-40", "1e30 * v", "300.0", "-1.5"])
 
 
-FIELDS = {"i": "i4", "j": "i1", "k": "i8", "n": "u8", "b": "u1", "c": "u2", "v": "f4"}
+FIELDS = {"i": "i4", "j": "i1", "k": "i8", "n": "u8", "b": "u1", "c": "u2", "d": "u4", "v": "f4"}
 
 
 class At:
@@ -473,3 +473,49 @@ def test_whole_numbers_are_numpys(mx, tmp_path, quick_place, seed):
             run.advance(2)
             for n in FIELDS:
                 assert run[n][...].tobytes() == wanted[n].tobytes(), (n, texts[n], how)
+
+
+def test_numbers_of_long_long(request, memext, quick_place):
+    """1ull is another type than uint64_t to some compilers of devices."""
+    use(request, memext, "opencl")
+    (quick_place / "k.c").write_text("""#define MX_NAME "ll"
+#define MX_RADIUS 1
+#define MX_STATE(F) F(u, uint64_t) F(v, float)
+#include <memext/cell.h>
+MX_CELL
+    SET(u, (AT(u, -1, 0, 0) ^ (uint64_t)X) * 0x9E3779B97F4A7C15ull);
+    SET(v, (uint64_t)(X + AT(v, 0, 0, 1)) * 3ull % 7ull);
+MX_END
+""")
+    memext.run("--kernel", quick_place / "k.c", "-n", 9, 8, 7, "-t", 3, "--init", "random", "-d", quick_place / "s.memext", "--accel", "opencl", "--dram", "64MiB", "--verify")
+
+
+# Where C's int is narrower than what numpy computes in, and where its division has no value.
+NARROW = ["d - 5", "-d", "~d", "d * i", "d ^ i", "d | -2", "d << 31", "d + d", "d + b", "b - d", "abs(d - 7)", "(d - 1) >> 1", "max(d - 10, 0)", "int(d < i)", "int(d > -1)", "int(d == -1)",
+          "min(255, max(0, k))", "max(-128, min(127, k))", "min(d, 5)", "min(i, 2**31)", "max(d, k)", "min(d, b)", "3 * i", "5 - i", "-i", "-~i", "2**31 - 1 + b", "65536 * c",
+          "k // m", "k % m", "rest(k, m)", "i // j"]  # fmt: skip
+
+
+def test_whole_numbers_wider_than_int(mx, tmp_path):
+    """Each expression over the ends of the types, against whole numbers of Python that wrap at 64 bits."""
+    names = [f"o{n}" for n in range(len(NARROW))]
+    types = {"i": "i4", "j": "i4", "d": "u4", "k": "i8", "m": "i8", "b": "u1", "c": "u2"}
+    (tmp_path / "cell.py").write_text("import numpy as np, memext as mx\nrest = np.fmod\ndef cell(" + ", ".join([*names, *types]) + "):\n    return " + ", ".join(NARROW) + "\n")
+    some = {"i4": [-2**31, -1, 0, 1, 10**9, 2**31 - 1], "u4": [0, 3, 7, 2**31, 4 * 10**9, 2**32 - 1], "i8": [-2**63, 2**63 - 1, 2**32 + 7, -5, 0, 2**40], "u1": [0, 1, 255], "u2": [0, 5, 65535]}
+    rng, shape = np.random.default_rng(1), (4, 6, 9)
+    fields = {n: rng.choice(np.array(some[t], t), shape) for n, t in types.items()}
+    fields["m"], fields["j"] = rng.choice(np.array([-1, 3, -7, 2**40], "i8"), shape), rng.choice(np.array([-1, 4, -3], "i4"), shape)
+    fields["k"][0, 0], fields["m"][0, 0], fields["i"][0, 0], fields["j"][0, 0] = -2**63, -1, -2**31, -1
+    for step in range(0, len(NARROW), 16):
+        kernel_text, part = (tmp_path / "cell.py").read_text(), names[step:step + 16]
+        (tmp_path / f"cell{step}.py").write_text(kernel_text.replace(", ".join([*names, *types]), ", ".join([*part, *types])).replace(", ".join(NARROW), ", ".join(NARROW[step:step + 16])))
+        kernel = mx.kernel(load(tmp_path / f"cell{step}.py").cell, fixed={n: np.dtype(t).name for n, t in types.items()}, dtype=dict.fromkeys(part, "int64"))
+        out = mx.Run(kernel, **dict.fromkeys(part, 0), **fields, shape=tuple(n - 2 for n in shape), backend="dram").advance(1)
+        here = kernel.reference(1, **{n: np.zeros(shape, "i8") for n in part}, **fields)
+        for name, text in zip(part, NARROW[step:]):
+            got, inside = out[name][...], (slice(1, -1),) * 3
+            assert np.array_equal(got[inside], here[name][inside]), text
+            for at in np.ndindex(*(n - 2 for n in shape)):
+                own = {n: int(fields[n][tuple(i + 1 for i in at)]) for n in types}
+                value = eval(text, {"rest": lambda a, b: (abs(a) % abs(b)) * (1 if a >= 0 else -1)}, own)
+                assert (value - int(got[inside][at])) % 2**64 == 0, (text, own, int(got[inside][at]))
