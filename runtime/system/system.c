@@ -23,6 +23,15 @@ double mx_dtype_highest(enum mx_dtype dtype) { return dtypes[dtype].highest; }
 
 /* ------------------------------------------------------------------ one cell */
 
+#define WHOLE_TYPES(DO)                                                                                      \
+    DO(MX_U8, u8, uint8_t)                                                                                   \
+    DO(MX_U16, u16, uint16_t)                                                                                \
+    DO(MX_I16, i16, int16_t)                                                                                 \
+    DO(MX_I8, i8, int8_t)                                                                                    \
+    DO(MX_I32, i32, int32_t)                                                                                 \
+    DO(MX_U32, u32, uint32_t)                                                                                \
+    DO(MX_I64, i64, int64_t)                                                                                 \
+    DO(MX_U64, u64, uint64_t)
 #define LOAD(shortly, type)                                                                                  \
     {                                                                                                        \
         type v;                                                                                              \
@@ -42,14 +51,7 @@ double mx_cell_load(enum mx_dtype dtype, const void *row, int64_t x) {
         LOAD(shortly, type)
         CASE(MX_F64, f64, double)
         CASE(MX_F32, f32, float)
-        CASE(MX_U8, u8, uint8_t)
-        CASE(MX_U16, u16, uint16_t)
-        CASE(MX_I16, i16, int16_t)
-        CASE(MX_I8, i8, int8_t)
-        CASE(MX_I32, i32, int32_t)
-        CASE(MX_U32, u32, uint32_t)
-        CASE(MX_I64, i64, int64_t)
-        CASE(MX_U64, u64, uint64_t)
+        WHOLE_TYPES(CASE)
 #undef CASE
     }
     return 0;
@@ -64,14 +66,7 @@ void mx_cell_store(enum mx_dtype dtype, void *row, int64_t x, double value) {
 #define CASE(DTYPE, shortly, type)                                                                           \
     case DTYPE:                                                                                              \
         STORE(type, mx_##shortly##_of_real(value))
-        CASE(MX_U8, u8, uint8_t)
-        CASE(MX_U16, u16, uint16_t)
-        CASE(MX_I16, i16, int16_t)
-        CASE(MX_I8, i8, int8_t)
-        CASE(MX_I32, i32, int32_t)
-        CASE(MX_U32, u32, uint32_t)
-        CASE(MX_I64, i64, int64_t)
-        CASE(MX_U64, u64, uint64_t)
+        WHOLE_TYPES(CASE)
 #undef CASE
     }
 }

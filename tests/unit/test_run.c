@@ -69,15 +69,19 @@ static int sink_close(void *context, bool whole, mx_why *why) {
     return whole ? e->published++ : e->thrown_away++, 0;
 }
 
+static struct mx_source counted(struct ends *e) {
+    return (struct mx_source){.size = sizeof(struct mx_source),
+                              .context = e,
+                              .name = "counted",
+                              .open = source_open,
+                              .region = give,
+                              .close = source_close};
+}
+
 static mx_run *open_run(struct ends *e, const char *more) {
     const char *const words[] = {e->extents ? "threads=1" : "size=10 9 8", "steps=3", "backend=dram", more,
                                  NULL};
-    struct mx_source source = {.size = sizeof source,
-                               .context = e,
-                               .name = "counted",
-                               .open = source_open,
-                               .region = give,
-                               .close = source_close};
+    struct mx_source source = counted(e);
     struct mx_sink sink = {.size = sizeof sink, .context = e, .region = take, .close = sink_close};
     struct mx_run_options o = {.size = sizeof o, .options = words, .source = &source, .sink = &sink};
     mx_why why = {""};
@@ -263,12 +267,7 @@ static int run_in(const char *place, struct ends *e, const char *more, const cha
     char device[300];
     snprintf(device, sizeof device, "device=%s", place);
     const char *const words[] = {"size=10 9 8", steps, device, "backend=mmap", "keep", more, NULL};
-    struct mx_source source = {.size = sizeof source,
-                               .context = e,
-                               .name = "counted",
-                               .open = source_open,
-                               .region = give,
-                               .close = source_close};
+    struct mx_source source = counted(e);
     struct mx_run_options o = {.size = sizeof o, .options = words, .source = &source};
     struct mx_run_progress p = {.size = sizeof p};
     mx_run *run = NULL;

@@ -30,19 +30,13 @@ static bool holds_state(const struct mx_note *n, const char *name) {
 
 static int check_extents(struct mx_run *r, const struct mx_problem *there) {
     const struct mx_problem *p = &r->o.problem;
-    if (p->flat != there->flat)
-        return mx_fail(
-            &r->why, -EINVAL,
-            "%.300s holds a grid of %d dimensions, and the run that would begin with it has %d: the "
-            "same are needed, or another place",
-            r->o.path, there->flat ? 2 : 3, p->flat ? 2 : 3);
-    if (p->nx == there->nx && p->ny == there->ny && p->nz == there->nz) return 0;
+    char here[MX_EXTENTS_TEXT], stored[MX_EXTENTS_TEXT];
+    if (p->flat == there->flat && p->nx == there->nx && p->ny == there->ny && p->nz == there->nz) return 0;
     return mx_fail(
         &r->why, -EINVAL,
-        "%.300s holds a grid of %lld x %lld x %lld interior cells, and the run that would begin with it "
-        "has %lld x %lld x %lld: the same are needed, or another place",
-        r->o.path, (long long)there->nx, (long long)there->ny, (long long)there->nz, (long long)p->nx,
-        (long long)p->ny, (long long)p->nz);
+        "%.300s holds a grid of %s interior cells, and the run that would begin with it has %s: the same "
+        "are needed, or another place",
+        r->o.path, mx_extents_text(there, stored), mx_extents_text(p, here));
 }
 
 static int take(struct mx_run *r, const struct mx_store_facts *store, struct mx_run_superseded *s) {
