@@ -29,7 +29,7 @@ OPTIONS = {
     "in_place": ("True", "Uses one pair of Buffers instead of two."),
     "source": ("FIELD@X,Y,Z=WAVELET.npy", "Adds a time series to one cell. Repeat it for others."),
     "sources": ("FILE", "Text file of point sources, one a line, as source takes them."),
-    "probes": ("FILE", "Text file of cells to record, FIELD X Y Z in each line."),
+    "probes": ("FILE", "Text file of cells to record, FIELD X Y Z in each line, or FIELD X Y."),
     "probes_out": ("TRACES.npy", "Where the values of probes go: a row a step, a column a probe."),
     "check": ("EVERY", "Takes norms of the change every so many steps and after the last. Default: 100 with until, else none."),
     "until": ("NAME=VALUE[,above][,floor=F]", "Ends the run at the first check where a norm is small."),

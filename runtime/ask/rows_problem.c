@@ -64,8 +64,8 @@ const struct mx_option mx_rows_problem[] = {
     {"input", 0, MX_GROUP_PROBLEM, BOTH, FIRST, 1, true, .take = mx_ask_input, .argument = "[FIELD=]GRID.npy",
      .summary = "Reads the initial grid from a file.",
      .more =
-         "The file is a .npy file of numpy with the axes (z, y, x), little-endian f8 or f4 in C order. It "
-         "includes the frame unless --frame says otherwise.\n"
+         "The file is a .npy file of numpy with the axes (z, y, x), or (y, x), little-endian and in C order. "
+         "Its type is that of the field. It includes the frame unless --frame says otherwise.\n"
          "Raw cells are given as `FILE,TYPE[,offset=BYTES]` and need -n. FILES OF ARRAYS lists the other "
          "formats.\n"
          "With a kernel, repeat it for each field of the state. The name may be left out where the state has "
@@ -204,8 +204,8 @@ const struct mx_option mx_rows_problem[] = {
      .summary = "Text file of point sources, one a line, as --source takes them.",
      .more = "The rest of a line behind a # is a comment.", .on_resume = MX_RESUME_SAME},
     {"probes", 0, MX_GROUP_POINTS, RUN, 0, 1, .take = mx_ask_text, FIELD(probes), .argument = "FILE",
-     .summary = "Text file of cells to record, `FIELD X Y Z` in each line.", .needs = "probes-out",
-     .on_resume = MX_RESUME_SAME},
+     .summary = "Text file of cells to record, `FIELD X Y Z` in each line, or `FIELD X Y`.",
+     .needs = "probes-out", .on_resume = MX_RESUME_SAME},
     {"probes-out", 0, MX_GROUP_POINTS, RUN, 0, 1, .take = mx_ask_text, FIELD(probes_out),
      .argument = "TRACES.npy", .summary = "Where the values of --probes go: a row a step, a column a probe.",
      .more =
