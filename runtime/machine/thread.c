@@ -4,6 +4,7 @@
 #include "machine/machine.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static locale_t plain;
 static pthread_once_t plain_once = PTHREAD_ONCE_INIT;
@@ -94,26 +96,41 @@ struct mx_no_thread mx_no_thread(int err) {
     return out;
 }
 
-static void *wait_for_the_end(void *end) {
-    while (sem_wait(end) != 0 && errno == EINTR) {
+struct tried {
+    pthread_t thread;
+    pid_t id;
+    sem_t *end;
+};
+
+static void *wait_for_the_end(void *argument) {
+    struct tried *t = argument;
+    t->id = gettid();
+    while (sem_wait(t->end) != 0 && errno == EINTR) {
     }
     return NULL;
 }
 
+/* A thread that was joined counts against the limits (ulimit -u) until the kernel has let it go. */
+static void wait_until_gone(const struct tried *t) {
+    pthread_join(t->thread, NULL);
+    while (tgkill(getpid(), t->id, 0) == 0) sched_yield();
+}
+
 /* How many more threads can be at work at a time with this one, up to `most`. */
 static int32_t try_threads(int32_t most) {
-    pthread_t *threads = calloc((size_t)most, sizeof *threads);
+    struct tried *tried = calloc((size_t)most, sizeof *tried);
     sem_t end;
     int32_t n = 0;
-    if (threads == NULL || sem_init(&end, 0, 0) != 0) {
-        free(threads);
+    if (tried == NULL || sem_init(&end, 0, 0) != 0) {
+        free(tried);
         return 0;
     }
-    while (n < most && mx_thread_start(&threads[n], wait_for_the_end, &end) == 0) n++;
+    for (int32_t i = 0; i < most; i++) tried[i].end = &end;
+    while (n < most && mx_thread_start(&tried[n].thread, wait_for_the_end, &tried[n]) == 0) n++;
     for (int32_t i = 0; i < n; i++) sem_post(&end);
-    for (int32_t i = 0; i < n; i++) pthread_join(threads[i], NULL);
+    for (int32_t i = 0; i < n; i++) wait_until_gone(&tried[i]);
     sem_destroy(&end);
-    free(threads);
+    free(tried);
     return n;
 }
 
