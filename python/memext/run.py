@@ -90,6 +90,7 @@ class Run:
         self._process = os.getpid()
         self._mark: tuple[int, int] | None = None  # of the state that this run left, or found
         self._met = False  # a criterion has ended the run in the store
+        self._unfinished = False  # its program was killed before the store said that it is done
         self._edits = Edits(self)
         self._edits_made = 0  # of the state that is in the store
         self._busy = False  # the library computes
@@ -268,7 +269,7 @@ class Run:
         self._edits_made = info["edits"]
         self._mark, self.step = _core.mark(info), info["step"]
         replaced.known.add(info["run"])
-        self._met = info.get("met") is not None and "until" in self._problem.extra
+        self._met, self._unfinished = info.get("met") is not None and "until" in self._problem.extra, info["state"] == "interrupted"
         return True
 
     def _compare(self) -> None:
@@ -294,7 +295,7 @@ class Run:
         self._worked |= resumed
         self._edits.boundary()
         edits = self._edits.asked
-        if self.step >= target and resumed and not (edits and self.step == target):
+        if self.step >= target and resumed and not (self.step == target and (edits or self._unfinished)):
             if self.step > target:
                 warnings.warn(f"{self._place()} holds step {self.step}, and step {target} was asked for: a run cannot go back, so its state stays that of "
                               f"step {self.step}", RuntimeWarning, stacklevel=4)
@@ -393,7 +394,7 @@ class Run:
     def _settle(self, watch: Callable[[float, str], None]) -> None:
         """What was changed at the last step is committed."""
         self._edits.boundary()
-        if self._edits:
+        if self._edits or (self._met and self._unfinished):
             reports = len(self.reports)
             self._run_to(self.step, watch)
             del self.reports[reports:]

@@ -268,6 +268,22 @@ def test_interrupted(memext, mx, quick_place, kernels):
         assert np.array_equal(np.asarray(run.advance(0)["u"]), state)
 
 
+def test_killed_at_its_last_step(mx, quick_place, kernels):
+    """A program whose first run was killed with its last step committed, and not yet done: started again, it goes on with the second."""
+    random = np.random.default_rng(5)
+    given = {"u": random.random(SHAPE), "k": random.random(SHAPE), "device": quick_place, "commit_every": 0, **OPTIONS, **PLANS["stream"]}
+    with pytest.raises(mx.MemextError), mx.Run(kernels.heat, **given, backend="fault:aio", fault="fail_after=300", resume=False, force=True) as run:
+        run.advance(400)
+    store = mx.open(quick_place)
+    assert store.state == "interrupted" and 0 < store.step < 400
+    step, state = store.step, np.asarray(store["u"])
+    with mx.Run(kernels.heat, **given) as run:
+        assert list(run.steps(step)) == [step] and run.step == step
+    assert mx.open(quick_place).state == "done, kept" and np.array_equal(np.asarray(mx.open(quick_place)["u"]), state)
+    with mx.Run(kernels.wide, v=mx.open(quick_place).part("u", frame=False), frame="edge", device=quick_place, **OPTIONS) as run:
+        run.advance(2)
+
+
 def test_no_room(mx, loop, tmp_path, kernels):
     """A device that holds the former store, and not that of the run that would begin with it: the plan and the run are refused, and the store stands."""
     device = loop(2 * (2 << 20) + 3 * (2 << 20))
