@@ -306,6 +306,23 @@ static const char *when(int64_t unix_s, char *text, size_t capacity) {
     return text;
 }
 
+/* What a field began with. */
+static void print_beginning(const struct mx_note *n, const struct mx_run_field *f, FILE *to) {
+    const char *kind = "init", *name = "unknown";
+    if (f->path[0] != 0)
+        kind = "the file", name = f->path;
+    else if (f->program)
+        kind = "the source", name = n->source;
+    else if (f->init != NULL)
+        name = f->init->name;
+    else if (f->same_as >= 0)
+        kind = "the values of", name = n->fields.field[f->same_as].name;
+    fprintf(to, "%s %s%s%s%s\n", kind, name, f->inside[0] != 0 ? ":" : "", f->inside,
+            !f->in_place    ? ""
+            : f->alike != 0 ? ", which DRAM holds whole"
+                            : ", which is read in place");
+}
+
 static void print_system(const struct mx_note *n, FILE *to) {
     const struct mx_system *s = n->problem.system;
     fprintf(to, "kernel     %s of %s\n", s->name, n->kernel);
@@ -322,17 +339,8 @@ static void print_system(const struct mx_note *n, FILE *to) {
     if (s->n_param > 0) fputc('\n', to);
     for (int32_t i = 0; i < n->fields.n; i++) {
         const struct mx_run_field *f = &n->fields.field[i];
-        fprintf(to, "%-10s %s %s from %s%s%s%s%s\n", i == 0 ? "fields" : "", f->name, mx_dtype_name(f->dtype),
-                f->path[0] != 0   ? "the file "
-                : f->init != NULL ? "init "
-                                  : "the values of ",
-                f->path[0] != 0   ? f->path
-                : f->init != NULL ? f->init->name
-                                  : n->fields.field[f->same_as].name,
-                f->inside[0] != 0 ? ":" : "", f->inside,
-                f->in_place && f->alike != 0 ? ", which DRAM holds whole"
-                : f->in_place                ? ", which is read in place"
-                                             : "");
+        fprintf(to, "%-10s %s %s from ", i == 0 ? "fields" : "", f->name, mx_dtype_name(f->dtype));
+        print_beginning(n, f, to);
     }
 }
 

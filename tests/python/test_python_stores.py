@@ -248,3 +248,20 @@ def test_an_array_of_a_run_that_has_ended_says_what_to_do(mx, quick_place):
     assert memory["u"].shape == (10, 10, 10)
     with pytest.raises(KeyError, match="v is no array"):
         memory["v"]
+
+
+def test_info_says_what_fields_began_with(mx, memext, quick_place, tmp_path):
+    """A file, what a program made, one of the library's beginnings, and the values of another field."""
+    @mx.kernel(fixed=["c"])
+    def wave(p, q, c):
+        around = p[1, 0, 0] + p[-1, 0, 0] + p[0, 1, 0] + p[0, -1, 0] + p[0, 0, 1] + p[0, 0, -1] - 6 * p
+        return 2 * p - p.old + 0.1 * c * around, 2 * q - q.old
+
+    shape = (12, 10, 14)
+    np.save(tmp_path / "c.npy", np.ones(shape))
+    with mx.Run(wave, p=np.random.default_rng(1).random(shape), q="zero", c=str(tmp_path / "c.npy"), device=quick_place, dram="64MiB", keep=True) as run:
+        run.advance(2)
+    said = memext("info", quick_place).stdout
+    beginnings = dict(re.findall(r"^(?:fields)? +(\S+) f64 from (.*)$", said, re.M))
+    assert beginnings["p"] == "the source python" and beginnings["q"] == "init zero" and beginnings["p.old"] == "the values of p"
+    assert beginnings["c"] == f"the file {tmp_path}/c.npy, which is read in place"
