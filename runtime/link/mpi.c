@@ -39,23 +39,35 @@ static const char *module_of_launcher(void) {
 
 bool mx_mpi_started(void) { return module_of_launcher() != NULL; }
 
-/* Beside the program, and where it is installed; $MEMEXT_MODULES is looked at first. */
+/* Where modules are looked for, in this order. A tree that was installed may have been moved: the program
+ * knows the way from where it is. */
+enum { GIVEN, BESIDE_PROGRAM, FROM_PROGRAM, INSTALLED, N_PLACES };
+
+/* The directory of a file, in place; "" without one. */
+static void directory_of(char path[PATH_MAX]) {
+    char *slash = strrchr(path, '/');
+    *(slash != NULL ? slash : path) = 0;
+}
+
+/* Where a module would be; "" where that is nowhere. MEMEXT_MODULES names a directory. */
 static void path_of(const char *module, int where, char path[PATH_MAX]) {
-    const char *given = getenv("MEMEXT_MODULES");
-    char self[PATH_MAX];
-    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[n > 0 ? n : 0] = 0;
-    char *slash = strrchr(self, '/');
-    if (slash != NULL) *slash = 0;
+    char folder[PATH_MAX] = "";
+    const char *given = getenv("MEMEXT_MODULES"), *way = "";
+    if (where == GIVEN && given != NULL) snprintf(folder, sizeof folder, "%.3000s", given);
+    if (where == BESIDE_PROGRAM || where == FROM_PROGRAM) {
+        const ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
+        folder[n > 0 ? n : 0] = 0;
+        directory_of(folder);
+        if (where == FROM_PROGRAM) way = MX_MODULES_FROM_PROGRAM;
+    }
+    if (where == INSTALLED) snprintf(folder, sizeof folder, "%s", MX_MODULE_DIR);
     path[0] = 0;
-    if (where == 0 && given != NULL) snprintf(path, PATH_MAX, "%.3000s/%s", given, module);
-    if (where == 1) snprintf(path, PATH_MAX, "%.3000s/%s", self, module);
-    if (where == 2) snprintf(path, PATH_MAX, "%s/%s", MX_MODULE_DIR, module);
+    if (folder[0] != 0) snprintf(path, PATH_MAX, "%.3000s%s/%s", folder, way, module);
 }
 
 static bool is_there(const char *module) {
     char path[PATH_MAX];
-    for (int where = 0; where < 3; where++) {
+    for (int where = 0; where < N_PLACES; where++) {
         path_of(module, where, path);
         if (path[0] != 0 && access(path, R_OK) == 0) return true;
     }
@@ -64,7 +76,7 @@ static bool is_there(const char *module) {
 
 static int load(const char *module, mx_why *why, const struct mx_mpi_module **out) {
     char path[PATH_MAX];
-    for (int where = 0; where < 3; where++) {
+    for (int where = 0; where < N_PLACES; where++) {
         path_of(module, where, path);
         if (path[0] == 0 || access(path, R_OK) != 0) continue;
         void *handle =

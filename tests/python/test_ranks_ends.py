@@ -124,3 +124,15 @@ def test_failed_in_the_middle(memext, build, place, mpi):
     result = json.loads(done.stdout)
     check_bytes(result, 3)
     assert result["checksum"] == alone(memext, *grid)["checksum"]
+
+
+def test_installed_elsewhere(memext, build, tmp_path):
+    """A tree that was installed under another prefix than it was configured for: the program finds its modules."""
+    modules = sorted(path.name for path in build.glob("memext-*.so"))
+    if not modules:
+        pytest.skip("no MPI is installed (packages-mpi.txt)")
+    subprocess.run(["cmake", "--install", build, "--prefix", tmp_path / "at first"], check=True, capture_output=True)
+    (tmp_path / "at first").rename(tmp_path / "moved")
+    env = {key: value for key, value in os.environ.items() if key != "MEMEXT_MODULES"}
+    said = memext("info", program=tmp_path / "moved" / "bin" / "memext", env=env).stdout.partition("links")[2].partition("algorithms")[0]
+    assert "mpi " in said and "NOT HERE" not in said
