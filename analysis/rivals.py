@@ -4,8 +4,8 @@
 
     analysis/rivals.py results/full/rivals/rivals.json [-o FILE.png]
 
-Writes the table (FILE.md), a PNG and an SVG, by default beside the record. Seconds are for all steps, from .npy to .npy: where fewer were measured ("whole" is
-false), import and export as measured and the seconds of a step times all steps.
+Writes the table (FILE.md), a PNG and an SVG, by default beside the record. Seconds are for all steps, from .npy to .npy. If fewer were measured ("whole" is
+false), they are import and export as measured, and the seconds of a step times all steps.
 """
 import argparse
 import html
@@ -20,14 +20,14 @@ from analysis.stats import median  # noqa: E402
 
 GIB, MIB = 1 << 30, 1 << 20
 OURS = "memext"
-HEADER = ["run", "best of its settings", "steps measured", "seconds for all steps", "Mupdates/s", "s a step", "GiB moved a step", "DRAM + own, MiB", "of memext's time", "bits"]
+HEADER = ["run", "best settings found", "steps measured", "seconds for all steps", "Mupdates/s", "s a step", "GiB moved a step", "DRAM + program, MiB", "times memext's time", "bits"]
 
 
 def words(settings):
     """Settings as a reader wants them."""
     if "words" in settings:
-        return " ".join([*settings["words"], *(["measured rates"] if settings.get("calibrated") else [])]) or "as it comes"
-    return ", ".join(k if v is True else f"{k} {v}" for k, v in settings.items() if v is not False) or "as it comes"
+        return " ".join([*settings["words"], *(["measured rates"] if settings.get("calibrated") else [])]) or "defaults"
+    return ", ".join(k if v is True else f"{k} {v}" for k, v in settings.items() if v is not False) or "defaults"
 
 
 def moved_bytes(r):
@@ -73,14 +73,14 @@ def fused(row):
 
 
 def findings(rows):
-    """Sentences: memext against the best of the others, and against the best of those that do a step a pass."""
+    """Sentences: memext against the best of the others, and against the best of those that compute one step a pass."""
     others = [r for r in rows if "ratio" in r and r["name"] != OURS]
     one = [r for r in others if not fused(r)]
     said = []
-    for which, some, wanted in (("of all others", others, 3), ("of those that do a step a pass", one, 20)):
+    for which, some, wanted in (("of all others", others, 3), ("of those that compute one step a pass", one, 20)):
         if some:
             best = min(some, key=lambda r: r["seconds"])
-            said.append(f"The fastest {which}, {best['title']}, takes {best['ratio']:.1f} times as long as memext ({wanted} times is wanted).")
+            said.append(f"The fastest {which}, {best['title']}, takes {best['ratio']:.1f} times as long as memext (the goal is {wanted} times).")
     return said
 
 
@@ -88,7 +88,7 @@ def cells(row):
     if "why" in row:
         return [row["title"], row["why"], *[""] * (len(HEADER) - 2)]
     spread = f" ({row['least']:.1f} .. {row['most']:.1f})" if row["n"] > 1 else ""
-    return [row["title"], f"{row['settings']} (of {row['tried']})", f"{row['steps']}" + ("" if row["whole"] else ", the rest computed"), f"{row['seconds']:.1f}{spread}", f"{row['rate'] / 1e6:.0f}",
+    return [row["title"], f"{row['settings']} ({row['tried']} tried)", f"{row['steps']}" + ("" if row["whole"] else ", the rest extrapolated"), f"{row['seconds']:.1f}{spread}", f"{row['rate'] / 1e6:.0f}",
             f"{row['step_s']:.3f}", f"{row['moved'] / GIB:.3f}", f"{row['dram'] / MIB:.0f} + {row['own'] / MIB:.0f}", f"{row['ratio']:.1f}" if "ratio" in row else "", "same"]  # fmt: skip
 
 
@@ -101,7 +101,7 @@ def title(record, group):
 def plain_loop(record, group):
     """A sentence on the loop that everything is compared with; "" where it was not run."""
     found = [r for r in record["records"] if r["kind"] == "plain" and (r["case"], tuple(r["shape"])) == group[:2] and r["steps"] == record["steps"] and not r.get("failure")]
-    return f"The plain loop with all of it in DRAM, without a limit: {found[-1]['seconds']:.1f} s from .npy to .npy, {found[-1]['cells'] / found[-1]['step_s'] / 1e6:.0f} Mupdates/s." if found else ""
+    return f"The plain loop with everything in DRAM and no limit takes {found[-1]['seconds']:.1f} s from .npy to .npy ({found[-1]['cells'] / found[-1]['step_s'] / 1e6:.0f} Mupdates/s)." if found else ""
 
 
 def markdown(record):

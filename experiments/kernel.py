@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes docs/page-cache.md: what a 2026 kernel does with the papers' access patterns, from the runs of experiments/plans/kernel.toml.
+"""Writes docs/page-cache.md: what Linux does with the papers' access patterns, from the runs of experiments/plans/kernel.toml.
 
 usage: experiments/kernel.py [--run] [--results results/kernel] [--output docs/page-cache.md]
 
 --run first runs what of the plan has not been run (experiments/run.py kernel, which says what it changes on the machine: about 6
 minutes a round). The sentences follow from the figures: a difference is called one only where its interval of 95 % leaves 1 out, by the
-same rule as in the report (analysis/effects.py). What was not run, or was too short, is said to be so; what this kernel lacks stands in
+same rule as in the report (analysis/effects.py). What was not run, or was too short, is said to be so; what this Linux lacks stands in
 one list at the end. experiments/kernelpage has the questions.
 """
 import argparse

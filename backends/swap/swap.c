@@ -73,7 +73,7 @@ static int swap_unmap(void *state, void *base, uint64_t bytes) {
 
 const struct mx_backend mx_swap = {
     .name = "swap",
-    .summary = "anonymous memory, moved to swap space by the kernel; Blocks are locked",
+    .summary = "anonymous memory, moved to swap space by Linux; Blocks are locked",
     .face = MX_FACE_MAPPED,
     .anonymous = true,
     .locks_blocks = true,

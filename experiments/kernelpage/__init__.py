@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""docs/page-cache.md: what a 2026 kernel does with the papers' access patterns, from the runs of experiments/plans/kernel.toml.
+"""docs/page-cache.md: what Linux does with the papers' access patterns, from the runs of experiments/plans/kernel.toml.
 
 study.py       the runs, what is measured of each, how two are compared, what a question is
 table.py       all questions, in the order of the page

@@ -12,7 +12,7 @@ def madvise(s):
            f"{s.median('mmap-stream-sequential', read_ratio):.2f} times the bytes loaded. `MADV_RANDOM` turns read-ahead off: it {takes(s, 'mmap-stream-random', NONE, 'none')} and reads "
            f"{s.median('mmap-stream-random', read_ratio):.2f} times the bytes, page by page.")  # fmt: skip
     yield f"`MADV_HUGEPAGE` {takes(s, HUGE, NONE, 'none')}. It takes {s.median(HUGE, faults):.1f} faults a MiB stored instead of {s.median(NONE, faults):.0f} (see large folios)."
-    yield (f"Advice by the schedule brings in ahead, and writes back and drops behind. It {takes(s, SCHEDULE, NONE, 'none')}. For parts of planes it {takes(s, PARTS_ADVISED, PARTS, 'none')}: the storage reads "
+    yield (f"Advice by the schedule brings pages in ahead of their use, and writes them back and drops them after it. It {takes(s, SCHEDULE, NONE, 'none')}. For parts of planes it {takes(s, PARTS_ADVISED, PARTS, 'none')}: the storage reads "
            f"{s.median(PARTS_ADVISED, read_ratio):.2f} times the bytes loaded instead of {s.median(PARTS, read_ratio):.2f}. Without Blocks it {takes(s, 'mmap-plain-schedule', 'mmap-plain-none', 'none')}.")  # fmt: skip
     yield f"Against explicit transfers, `MADV_HUGEPAGE` {takes(s, HUGE, URING, 'io_uring')}. Advice by the schedule {takes(s, SCHEDULE, URING, 'io_uring')}."
 
@@ -38,10 +38,10 @@ def fadvise(s):
 
 
 QUESTIONS = [
-    Question("advice", "Advice", "Does telling the kernel what comes next bring a mapping to the speed of explicit transfers?", "The papers' mmap programs gave no advice (Linux 3.13).",
+    Question("advice", "Advice", "Does a mapping reach the speed of explicit transfers if the program tells Linux what comes next?", "The papers' mmap programs gave no advice (Linux 3.13).",
              [("uring (explicit)", URING), *((f"mmap, {a}", f"mmap-stream-{a}") for a in ADVICES), ("uring, parts of planes", "uring-skewed-min"), ("mmap none, parts of planes", PARTS),
               ("mmap schedule, parts of planes", PARTS_ADVISED), ("mmap none, no Blocks", "mmap-plain-none"), ("mmap schedule, no Blocks", "mmap-plain-schedule")],
              ((step_ms, "ms a step"), (read_ratio, "storage reads / loaded")), madvise, (("none", NONE), ("hugepage", HUGE), ("schedule", SCHEDULE), ("none, parts of planes", PARTS))),
-    Question("fadvise", "posix_fadvise alone", "What does advice bring a reader that has no mapping?", "The papers' programs read with aio or through a mapping.",
+    Question("fadvise", "posix_fadvise alone", "Does advice help a reader that has no mapping?", "The papers' programs read with aio or through a mapping.",
              FADVICES, ((us_a_mib, "us a MiB"), (reads_again, "storage reads / asked for")), fadvise),
 ]  # fmt: skip

@@ -25,10 +25,10 @@ def folio_kib(r):
 def folios(s):
     seen = [f"{s.median(name, folio_kib):.0f}" for _, name in FOLIOS if s.done(name) and s.median(name, folio_kib)]
     yield ("A file was written by calls of 4 KiB, 64 KiB, 1 MiB and 2 MiB." + (f" The page cache held it in folios of {', '.join(seen)} KiB in the mean (`/proc/kpageflags`)." if seen else "") +
-           f" The first store to each page through a mapping costs, a page: {several(s, FOLIOS, store_us, '{:.2f} us')}.")  # fmt: skip
+           f" The first store to a page through a mapping costs: {several(s, FOLIOS, store_us, '{:.2f} us')}.")  # fmt: skip
     middle, large = Effect(s, "folio-1MiB", "folio-4KiB", store_us), Effect(s, "folio-2MiB", "folio-4KiB", store_us)
     yield by_sign(middle, f"With folios of 1 MiB the fault takes {middle} as long as with pages of 4 KiB.",
-                  f"With folios of 1 MiB the fault of a page takes {middle} as long as with pages of 4 KiB. There is a fault for each page all the same, and the work of each grows with the folio.",
+                  f"With folios of 1 MiB the fault of a page takes {middle} as long as with pages of 4 KiB. There is still a fault for each page, and its work grows with the folio.",
                   f"Folios of 1 MiB show no clear difference from pages of 4 KiB ({middle} as long).") + (
         f" A folio of 2 MiB has one entry in the page table, so that 512 pages take one fault: {large} as long.")  # fmt: skip
     yield f"In a run the system takes {s.median(NONE, system_ms):.1f} ms a step without advice, {s.median(HUGE, system_ms):.1f} with `MADV_HUGEPAGE`, and {s.median(URING, system_ms):.1f} with io_uring."
@@ -70,7 +70,7 @@ def others(s):
 
 
 QUESTIONS = [
-    Question("folios", "Large folios", "Do large folios make stores through a mapping cheap?", "The papers' kernels had pages of 4 KiB in the page cache; ext4 has large folios since Linux 6.16.", FOLIOS,
+    Question("folios", "Large folios", "Do large folios make stores through a mapping cheap?", "The papers' Linux had pages of 4 KiB in the page cache; ext4 has large folios since Linux 6.16.", FOLIOS,
              ((store_us, "us a page, first store"), (read_us, "us a page, first read")), folios),
     Question("file-systems", "Large folios on ext4 and xfs", "Does the file system decide what a store costs?", "xfs has large folios since Linux 5.18.",
              other_rows, ((store_us, "us a page, first store"), (folio_kib, "KiB a folio")), others),

@@ -106,11 +106,11 @@ def over_limits(found):
         return "There are too few rounds to say whether the limit decides."
     signs = [effect.sign for _, _, effect in found]
     if len(set(signs)) == 1:
-        return "The size of the limit does not decide: " + {1: "the largest read-ahead costs time at each.", -1: "the largest read-ahead saves time at each.", 0: "no difference can be told at any."}[signs[0]]
+        return "The size of the limit does not matter: " + {1: "the largest read-ahead costs time at each.", -1: "the largest read-ahead saves time at each.", 0: "no difference can be told at any."}[signs[0]]
     if signs[0] > 0 and signs[-1] <= 0:
         parts = [f"{size * 1024 / plan.size_bytes(limit):.1%} of {spaced(limit)}" for limit, size, _ in (found[0], found[-1])]
-        return f"A large read-ahead costs time at small limits alone: {found[0][1]} KiB is {parts[0]}, but {parts[1]}. The loss is one of scale, not of read-ahead."
-    return "The limits disagree: what is said of one does not hold for another."
+        return f"A large read-ahead costs time only at small limits: {found[0][1]} KiB is {parts[0]}, but {parts[1]}. The loss is one of scale, not of read-ahead."
+    return "The limits disagree: the finding at one does not hold at another."
 
 
 def readahead(s):
@@ -130,7 +130,7 @@ def readahead(s):
         yield (f"With this machine's own settings (read-ahead {machine['storage']['read_ahead_kb']} KiB, and dirty limits of its whole memory) a run {takes(s, own, NONE, 'one with those of Linux')}.")
     least = min(s.median(name, read_ratio) for runs in ahead_runs(s).values() for _, name in runs if s.done(name))
     if least > 1.05:
-        yield "With every read-ahead the storage reads more bytes than the schedule loads. A page that is stored to is read first, unless its extent has never been written (see below). So a store through a mapping costs the storage a read as well."
+        yield "With every read-ahead the storage reads more bytes than the schedule loads. Linux reads a page before a store to it, unless the extent has never been written (see below). So a store through a mapping also costs a read."
 
 
 # ------------------------------------------------------------------ sizes of requests
@@ -163,20 +163,20 @@ def merged(r):
 
 def requests(s):
     explicit, mapped = (s.median(name, read_kib) for name in (URING, NONE))
-    yield f"A request that the device completes has in the mean this many KiB. Reads: {several(s, REQUESTS, read_kib, '{:.0f}')}. Writes: {several(s, REQUESTS, write_kib, '{:.0f}')}."
+    yield f"This is the mean size of the requests that the device completes, in KiB. Reads: {several(s, REQUESTS, read_kib, '{:.0f}')}. Writes: {several(s, REQUESTS, write_kib, '{:.0f}')}."
     most = s.machine()["storage"].get("max_request_kb")
-    yield (f"Explicit transfers are of at most 1 MiB, and reach the device in reads of {explicit:.0f} KiB{f' (it takes {most} KiB at most)' if most else ''}. A mapping without advice reaches it in reads of {mapped:.0f} KiB. "
+    yield (f"Explicit transfers have at most 1 MiB, and reach the device in reads of {explicit:.0f} KiB{f' (it takes {most} KiB at most)' if most else ''}. A mapping without advice reaches it in reads of {mapped:.0f} KiB. "
            f"The block layer merged {s.median(URING, merged):.0%} of the requests of io_uring and {s.median(NONE, merged):.0%} of those of the mapping.")  # fmt: skip
     sizes = [(f"{spaced(limit)}, {size} KiB", name) for limit, runs in ahead_runs(s).items() for size, name in runs if s.values(name, read_kib)]
     if sizes:
         yield f"By limit and read-ahead, KiB a read: {several(s, sizes, read_kib, '{:.0f}')}."
-    yield "The counters are the device's: what other processes read and wrote in that time, and the writing of the first grid, are in them."
+    yield "The counters are the device's. They include the initial grid, and what other processes read and wrote in that time."
 
 
 QUESTIONS = [
     Question("sweep", "From small limits to large ones", "Does what holds at the smallest limit hold at larger ones?", "The grid grows with the limit, so that Buffers and limit keep their ratio.",
              sweep_rows, ((step_ms, "ms a step"), (read_ratio, "storage reads / loaded")), sweep),
-    Question("readahead", "Read-ahead", "How far should the kernel read ahead for a stream of planes through a mapping?", "The papers say that mmap \"sometimes requires OS kernel tuning for page cache\" and give no sizes.",
+    Question("readahead", "Read-ahead", "How far should Linux read ahead for a stream of planes through a mapping?", "The papers say that mmap \"sometimes requires OS kernel tuning for page cache\" and give no sizes.",
              ahead_rows, ((step_ms, "ms a step"), (read_ratio, "storage reads / loaded")), readahead),
     Question("requests", "Sizes of requests", "How large are the requests that reach the block layer?", "No counterpart in the papers.",
              request_rows, ((read_kib, "KiB a read"), (write_kib, "KiB a write")), requests),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page: where the numbers come from, a section a question, and at the end what this kernel cannot do."""
+"""The page: where the numbers come from, a section a question, and at the end what this Linux cannot do."""
 import os
 import shlex
 import statistics
@@ -14,15 +14,15 @@ from .table import QUESTIONS
 
 DROPPED = ("--json", "--timeline", "--swap-dir", "--counts")  # words of a command that a reader needs no value of
 INTRODUCTION = (
-    "Written by `experiments/kernel.py` from the runs of `experiments/plans/kernel.toml`; `experiments/kernel.py --run` measures again, in minutes, and writes this page for another machine. "
-    "The patterns are the papers': whole planes in long runs (`stream`), runs of rows in each plane (`skewed-min`), and plane by plane on the mapping (no Blocks).")  # fmt: skip
+    "`experiments/kernel.py` wrote this page from the runs of `experiments/plans/kernel.toml`. `experiments/kernel.py --run` measures again in minutes, and writes the page for your machine. "
+    "The access patterns are those of the papers: whole planes in long requests (`stream`), some rows of each plane (`skewed-min`), and plane by plane on the mapping (without Blocks).")  # fmt: skip
 RULE = (
-    "A ratio is that of the rounds' own ratios (Hodges and Lehmann's estimate), with an interval of 95 % in brackets. The page claims a difference only where the interval does not contain 1. For two equal configurations that happens "
+    "Each round gives a ratio. The page has Hodges and Lehmann's estimate of them, with an interval of 95 % in brackets. The page claims a difference only where the interval does not contain 1. For two equal configurations that happens "
     f"in at most 1 of 20 cases, so one of the many sentences below may be due to chance. Fewer than {effects.LEAST_PAIRS} rounds claim nothing. Runs that count take {effects.LEAST_SECONDS:g} s or more. "
     "Dots are runs, lines medians.")  # fmt: skip
-HEAT = ("Residency of both Buffers over the time of one run each, by cachestat: left what the schedule needs, right what the page cache holds. A third Buffer takes turns with "
-        "the target, since the state committed last is kept, and is not shown.")  # fmt: skip
-CANNOT = "Each line names what this kernel or this machine lacks, and what waits for it. The plan has the runs, so a kernel that can do them answers the question."
+HEAT = ("The pages of both Buffers over the time of a run, counted by cachestat: left those that the schedule needs, right those in the page cache. A third Buffer takes turns with "
+        "the second and is not shown.")  # fmt: skip
+CANNOT = "Each line names what this Linux or this machine lacks, and the questions that need it. The plan has the runs, so a machine that can do them answers the question."
 
 
 def rounds(s):
@@ -37,13 +37,13 @@ def too_short(s, names):
 
 
 def settings(s):
-    """Which settings of the kernel the runs had, and which are this machine's own."""
+    """Which settings of Linux the runs had, and which are this machine's own."""
     run, own = s.usual(), s.machine()["storage"]["read_ahead_kb"]
     if run is None:
-        return "No run here has a memory limit; each has this machine's own settings of the kernel, where it does not say otherwise."
+        return "No run here has a memory limit. Each has this machine's own settings of Linux, unless it says otherwise."
     set_here = run["knobs"]
     if not set_here:
-        return f"The runs had this machine's own settings of the kernel, read-ahead {own} KiB among them, where a run does not say otherwise."
+        return f"The runs had this machine's own settings of Linux, read-ahead {own} KiB among them, unless a run says otherwise."
     words = [f"read-ahead {set_here['read_ahead_kb']} KiB"] if "read_ahead_kb" in set_here else []
     words += [f"`vm.page-cluster` {set_here['vm.page-cluster']}"] if "vm.page-cluster" in set_here else []
     if "vm.dirty_bytes" in set_here:
@@ -51,8 +51,8 @@ def settings(s):
         memory = plan.size_bytes(run["limit"])
         words.append(f"dirty data written back from {start / memory:.0%} of the memory limit on and held up at {most / memory:.0%}")
     linux = all(set_here.get(name) == value for name, value in plan.AHEAD.items())
-    text = f"Settings of the runs with a memory limit, where a run does not say otherwise: {', '.join(words)}."
-    text += " They are those of Linux." if linux else ""
+    text = f"Settings of the runs with a memory limit, unless a run says otherwise: {', '.join(words)}."
+    text += " They are the defaults of Linux." if linux else ""
     if "read_ahead_kb" in set_here and set_here["read_ahead_kb"] != str(own):
         text += f" This machine's device came with a read-ahead of {own} KiB, which these runs did not have."
     return text
@@ -114,12 +114,12 @@ def cannot(s, unanswered):
     if not reasons:
         return []
     lines = [f"- {' and '.join(titles) + ': ' if titles else ''}{reason}" + (f". Runs: {', '.join(runs)}." if runs else ".") for reason, (titles, runs) in reasons.items()]
-    return ["## What this kernel cannot do", "", CANNOT, "", *lines, ""]
+    return ["## What this Linux cannot do", "", CANNOT, "", *lines, ""]
 
 
 def page(s, folder, out):
     (out.parent / out.stem).mkdir(parents=True, exist_ok=True)
-    lines = ["# What a 2026 kernel does with these access patterns", "", INTRODUCTION, "", origin(s), "", settings(s), "", RULE, ""]
+    lines = ["# What Linux does with these access patterns", "", INTRODUCTION, "", origin(s), "", settings(s), "", RULE, ""]
     unanswered = []
     for q in QUESTIONS:
         lacks = next(filter(None, map(s.lacks, q.needs)), "")

@@ -38,16 +38,16 @@ def stalls(s):
     waited = [(label, name) for label, name in STALLED if s.values(name, some)]
     if waited:
         yield (f"By PSI some task waited for memory in this share of the run: {several(s, waited, some, '{:.0%}')}. All tasks waited in: {several(s, waited, full, '{:.0%}')}. "
-               f"Some task waited for I/O in: {several(s, waited, waits, '{:.0%}')}. PSI is the machine's, so other processes are in it.")  # fmt: skip
+               f"Some task waited for I/O in: {several(s, waited, waits, '{:.0%}')}. PSI is the machine's, so it includes other processes.")  # fmt: skip
     else:
-        yield "PSI is not counted here (no `/proc/pressure`, or the kernel was started without `psi=1`)."
+        yield "PSI is not counted here (no `/proc/pressure`, or Linux was started without `psi=1`)."
     yield f"Reclaim scanned, for each page that a run moved: {several(s, STALLED, scanned, '{:.2f}')} pages. {s.median(NONE, by_the_tasks):.0%} of the scanning without advice was direct: the tasks that wanted memory did it."
     counted = [v for _, name in STALLED for v in s.values(name, stalls_of_machine)]
     if counted:
         yield (f"`allocstall` of `/proc/vmstat` rose by {statistics.median(counted):.0f} in the median run, and by {max(counted):.0f} at most. It counts direct reclaim for the machine's own want of memory; "
                "the reclaim of a memory limit is not in it, nor in `pgscan_direct`.")  # fmt: skip
     if s.machine()["cgroup"] == "v1":
-        yield "Of a cgroup of version 1 the kernel tells no stalls; one of version 2 has its own PSI and `pgscan_direct`."
+        yield "Linux counts no stalls for a cgroup of version 1. One of version 2 has its own PSI and `pgscan_direct`."
 
 
 def mglru(s):

@@ -7,10 +7,10 @@ from .study import SCHEDULE, URING, Effect, Question, by_sign, kernel_of, read_r
 
 def dontcache(s):
     system = Effect(s, "uring-uncached", URING, system_ms)
-    yield (f"A run with it {takes(s, 'uring-uncached', URING, 'one with O_DIRECT')}, and {takes(s, 'uring-uncached', SCHEDULE, 'a mapping that the schedule advises')}. The storage reads "
+    yield (f"A run with RWF_DONTCACHE {takes(s, 'uring-uncached', URING, 'one with O_DIRECT')}, and {takes(s, 'uring-uncached', SCHEDULE, 'a mapping that the schedule advises')}. The storage reads "
            f"{s.median('uring-uncached', read_ratio):.2f} times the bytes loaded.")  # fmt: skip
     yield by_sign(system, f"It takes {system} the system time.", f"It takes {system} the system time of O_DIRECT: every page is allocated, copied and freed. Where O_DIRECT is refused it keeps the page cache "
-                  "empty; where it is not refused, it costs cores.", f"System time: {system} that of O_DIRECT.")  # fmt: skip
+                  "empty. Elsewhere it only costs CPU time.", f"System time: {system} that of O_DIRECT.")  # fmt: skip
 
 
 # ------------------------------------------------------------------ options of a ring
@@ -56,17 +56,17 @@ def note(s, name):
 
 
 def kernels_answer(s):
-    """What the kernel does with a polled read that it is asked for all the same."""
+    """What Linux does with a polled read that a program asks for all the same."""
     found = s.values(POLLED, lambda r: report(r))
     if not found:
         return ""
     answer, polled, plain = found[-1]["answer"], found[-1]["polled"], found[-1]["plain"]
     if answer != "done":
-        return f" A program that asks for it all the same gets {answer} from the kernel at the first read."
+        return f" A program that asks for it all the same gets {answer} from Linux at the first read."
     if polled["interrupts"] is None:
         return f" A program that asks for it all the same reads 4 KiB in {polled['us']:.0f} us, and in {plain['us']:.0f} us without; its interrupts cannot be told."
     how = "silently uses interrupts" if polled["interrupts"] > 0.5 * polled["reads"] else "polls"
-    return f" For a program that asks for it all the same the kernel {how}: {polled['interrupts']} interrupts for {polled['reads']} reads of 4 KiB."
+    return f" For a program that asks for it all the same Linux {how}: {polled['interrupts']} interrupts for {polled['reads']} reads of 4 KiB."
 
 
 def iopoll(s):
@@ -83,7 +83,7 @@ def iopoll(s):
 def rings(s):
     first = s.latest(PLAIN)
     size = next((b for a, b in zip(first["command"], first["command"][1:]) if a == "--request-size"), None) if first else None
-    yield (f"Requests are of at most {spaced(size)}, so that what each costs is seen. " if size else "") + registered(s)
+    yield (f"Requests have at most {spaced(size)}, so that the cost of each shows. " if size else "") + registered(s)
     yield sqpoll(s)
     yield iopoll(s)
 

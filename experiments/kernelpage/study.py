@@ -29,7 +29,7 @@ class Question:
     findings: object  # function of the study that gives paragraphs; raises Missing
     heat: tuple = ()  # (label, run) whose residency is drawn over time
     also: tuple = ()  # (label, run) that the finding rests on and the figure does not show
-    needs: tuple = ()  # runs without which there is nothing to ask: where this kernel lacks them, the question stands at the end of the page alone
+    needs: tuple = ()  # runs without which there is nothing to ask: where this Linux lacks them, the question stands at the end of the page alone
 
     def runs(self, study):
         return self.rows(study) if callable(self.rows) else self.rows
@@ -61,7 +61,7 @@ class Study:
         return re.sub(r"^(limit-memory|\w+\.py): ", "", last)
 
     def lacks(self, name):
-        """What this kernel or machine lacks for a run; "" where it has a result, was not run or failed."""
+        """What this Linux or machine lacks for a run; "" where it has a result, was not run or failed."""
         r = self.latest(name)
         return self.why_not(name) if r and r["status"] == "skipped" and not r.get("no_system") and not self.done(name) else ""
 

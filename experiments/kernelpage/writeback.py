@@ -27,7 +27,7 @@ def dirty(s):
     for size, name in limits:
         yield f"With `vm.dirty_bytes` of {size // MIB} MiB a run {takes(s, name, NONE, f'one {own_limit(s)}')}. The storage writes {Effect(s, name, NONE, kernel_of('storage_write_bytes'))} as many bytes."
     if s.machine()["cgroup"] == "v1":
-        yield "The limits count the dirty pages of the whole machine. A memory cgroup of version 1, as here, has none of its own: its reclaim meets dirty pages whatever they are."
+        yield "The limits count the dirty pages of the whole machine. A memory cgroup of version 1, as here, has no limits of its own, so its reclaim may meet any number of dirty pages."
 
 
 # ------------------------------------------------------------------ extents, and MADV_POPULATE_WRITE
@@ -54,14 +54,14 @@ def extents(s):
     sync = Effect(s, UNWRITTEN, WRITTEN, sync_us)
     yield by_sign(sync, f"The sync takes {sync} as long for unwritten extents, although the file system converts them.", f"The sync pays a part back: it takes {sync} as long for unwritten extents, which the file system converts.",
                   f"The sync of the two cannot be told apart ({sync}).") + f" Stores and sync together: unwritten {takes(s, UNWRITTEN, WRITTEN, 'written', whole)}."  # fmt: skip
-    yield "A Buffer that memext has allocated and not yet filled is the first case. Each later pass over it is the second."
+    yield "A Buffer that memext has allocated and not yet filled is unwritten. In each later pass it is written."
 
 
 def populated(s):
     for label, fill, touch in (("unwritten extents", UNWRITTEN_POPULATED, UNWRITTEN), ("written extents that are not in the page cache", WRITTEN_POPULATED, WRITTEN)):
         yield (f"For {label}, populating and storing {takes(s, fill, touch, 'storing alone', brought_in)}. The call takes {s.median(fill, populate_us):.2f} us a page, and the stores after it {s.median(fill, store_us):.2f} us "
                f"instead of {s.median(touch, store_us):.2f}.")  # fmt: skip
-    yield f"Faults a page stored: {several(s, POPULATED, faults_a_page, '{:.3f}')}. The kernel counts those that the call takes itself."
+    yield f"Faults a page stored: {several(s, POPULATED, faults_a_page, '{:.3f}')}. They include the faults that the call takes itself."
 
 
 # ------------------------------------------------------------------ memory.high
@@ -79,7 +79,7 @@ def high(s):
     yield f"With `memory.high` of {spaced(at['high']) if at else '?'} below a larger limit a run {takes(s, HIGH, NONE, f'with a limit of {spaced(from_limit)}')}. The storage reads {Effect(s, HIGH, NONE, kernel_of('storage_read_bytes'))} as many bytes."
     events = s.values(HIGH, lambda r: (r.get("cgroup") or {}).get("events_high"))
     if events:
-        yield f"The kernel throttled the run {sorted(events)[len(events) // 2]} times."
+        yield f"Linux throttled the run {sorted(events)[len(events) // 2]} times."
 
 
 QUESTIONS = [

@@ -22,15 +22,14 @@ const struct mx_option mx_rows_place[] = {
      FIELD(backend), .argument = "B", .value_at = mx_value_backend, .initial = "uring, or aio where it fails",
      .summary = "How data moves between the store and memory.",
      .more = "* `dram`: anonymous memory, all of it resident: the normal execution. It needs no -d.\n"
-             "* `swap`: anonymous memory that the kernel moves to swap space. Blocks are locked in DRAM. It "
-             "needs "
-             "no -d.\n"
+             "* `swap`: anonymous memory that Linux moves to swap space. Blocks are locked in DRAM. It "
+             "needs no -d.\n"
              "* `mmap`: shared mappings, moved by the page cache.\n"
              "* `aio`: Linux native asynchronous I/O with O_DIRECT.\n"
              "* `uring`: io_uring with O_DIRECT, registered memory and a registered file."},
     {"advice", 0, MX_GROUP_PLACE, RUN | LOOP, 0, 1, .take = mx_ask_advice, .argument = "A",
      .value_at = mx_value_advice, .closed = true, .initial = "none; `memext wavefront` on mmap: schedule",
-     .summary = "What the kernel is told about mapped memory.",
+     .summary = "What Linux is told about mapped memory.",
      .more =
          "It is for backends `mmap` and `swap`. With `schedule` each region is asked for just before it is "
          "needed and dropped when it is done."},
@@ -103,7 +102,7 @@ const struct mx_option mx_rows_place[] = {
      .summary = "Threads that copy, on mapped backends.",
      .more = "With --accel cuda or opencl the default is the number of threads of the plan, at most 64."},
     {"sqpoll", 0, MX_GROUP_TRANSFERS, RUN, 0, .take = mx_ask_flag, FIELD(sqpoll),
-     .summary = "uring: a kernel thread submits."},
+     .summary = "uring: a thread of Linux submits."},
     {"iopoll", 0, MX_GROUP_TRANSFERS, RUN, 0, .take = mx_ask_flag, FIELD(iopoll),
      .summary = "uring: polls for completions, which needs a device with poll queues."},
     {"uncached", 0, MX_GROUP_TRANSFERS, RUN, 0, .take = mx_ask_flag, FIELD(uncached),

@@ -233,7 +233,7 @@ static json_t *print_ranks(const struct mx_note *n) {
     return o;
 }
 
-static void put_moment(json_t *o, const struct mx_note *n) {
+static void put_time_and_edits(json_t *o, const struct mx_note *n) {
     if (n->time_step[0] != 0) mx_json_put(o, "time_step", json_string(n->time_step));
     if (n->timed) mx_json_put(o, "simulated_s", json_real(n->simulated_s));
     if (n->edits == 0) return;
@@ -270,7 +270,7 @@ static json_t *print_all(const struct mx_note *n, int32_t kept) {
     mx_json_put(o, "layout", print_layout(&n->layout, mx_fixed_count(&n->problem)));
     mx_json_put_whole(o, "step", n->time);
     mx_json_put_whole(o, "buffer", n->buffer);
-    put_moment(o, n);
+    put_time_and_edits(o, n);
     if (n->ranks > 0) mx_json_put(o, "ranks", print_ranks(n));
     put_identity(o, "run", n->run);
     if (n->former.runs > 0) mx_json_put(o, "former", mx_note_print_former(&n->former));

@@ -59,7 +59,8 @@ static int print_ranks(const struct mx_sight *s, const struct mx_seen *first, mx
         fprintf(to, "rank %-5d planes %lld to %lld, step %lld", k, (long long)e->first_plane,
                 (long long)(e->first_plane + s->stored->note.problem.nz - 1), (long long)e->time);
         if (e->before_time < e->time && first->ranks > 1) fprintf(to, " and %lld", (long long)e->before_time);
-        if (e->before_time == e->time && e->before_moment < e->moment) fprintf(to, ", edited and not");
+        if (e->before_time == e->time && e->before_moment < e->moment)
+            fprintf(to, " with and without the last edit");
         fprintf(to, ", %s, %s\n", mx_size(s->stored->facts.file_bytes).text, s->stored->facts.place);
     }
     return err;

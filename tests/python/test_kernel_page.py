@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page on the kernel (experiments/kernelpage): its findings from made-up numbers, what is not claimed, and what is said once."""
+"""The page on Linux (experiments/kernelpage): its findings from made-up numbers, what is not claimed, and what is said once."""
 import re
 import sys
 from pathlib import Path
@@ -205,11 +205,11 @@ def polled(answer="done", interrupts=0):
 
 
 def test_polling_is_checked(tmp_path):
-    """SQPOLL by its thread's CPU time; IOPOLL by memext's word, by the kernel's answer, and by the interrupts."""
+    """SQPOLL by its thread's CPU time; IOPOLL by memext's word, by Linux's answer, and by the interrupts."""
     sqpoll = ring(rings.SQPOLL, 5.0, threads={"iou-sqp": 4.0})
     none = rings_said(tmp_path / "1", sqpoll, ring(rings.IOPOLL, note=NO_QUEUES), polled("EOPNOTSUPP"))
     assert "SQPOLL happened: its thread iou-sqp had a core for 40% of the run" in none and "takes 2.00 times" in none
-    assert "IOPOLL did not happen" in none and "no poll queues" in none and "gets EOPNOTSUPP from the kernel" in none
+    assert "IOPOLL did not happen" in none and "no poll queues" in none and "gets EOPNOTSUPP from Linux" in none
     silent = rings_said(tmp_path / "2", sqpoll, ring(rings.IOPOLL, note=NO_QUEUES), polled(interrupts=99))
     assert "silently uses interrupts: 99 interrupts for 100 reads" in silent
     happened = rings_said(tmp_path / "3", ring(rings.SQPOLL, threads={"iou-sqp": 0.0}), ring(rings.IOPOLL, interrupts=2), polled())
@@ -259,10 +259,10 @@ def test_what_was_not_run_is_said(tmp_path):
 
 
 def test_what_the_kernel_lacks_is_said_once(tmp_path):
-    """In the list at the end, with its runs, and in no section; what --no-system left out is nothing that the kernel lacks."""
+    """In the list at the end, with its runs, and in no section; what --no-system left out is nothing that Linux lacks."""
     left_out = made("folio-xfs-4KiB", status="skipped", stderr="not run with --no-system: it needs a file system", no_system=True)
     text = written(tmp_path, made(study.NONE, knobs=LINUX), *SKIPPED, left_out)
-    end = text[text.index("## What this kernel cannot do"):]
+    end = text[text.index("## What this Linux cannot do"):]
     assert text.count("MGLRU") == end.count("MGLRU") == 1 and text.count(LACKS) == 1 and "Runs: `mglru-on`, `mglru-off`." in end
     assert "memory.high is of cgroup v2. Runs: `mmap-stream-none-high`." in end and "limit-memory:" not in text and "--no-system: it needs" not in end
     assert "cannot do" not in written(tmp_path / "all", made(study.NONE))
@@ -270,9 +270,9 @@ def test_what_the_kernel_lacks_is_said_once(tmp_path):
 
 def test_which_settings_the_runs_had(tmp_path):
     text = written(tmp_path / "linux", made(study.NONE, knobs=LINUX))
-    assert "read-ahead 128 KiB, `vm.page-cluster` 3, dirty data written back from 10% of the memory limit on and held up at 20%" in text and "those of Linux" in text
+    assert "read-ahead 128 KiB, `vm.page-cluster` 3, dirty data written back from 10% of the memory limit on and held up at 20%" in text and "the defaults of Linux" in text
     assert "came with a read-ahead of 8192 KiB, which these runs did not have" in text
-    assert "this machine's own settings of the kernel, read-ahead 8192 KiB" in written(tmp_path / "machine", made(study.NONE))
+    assert "this machine's own settings of Linux, read-ahead 8192 KiB" in written(tmp_path / "machine", made(study.NONE))
 
 
 def test_each_question_stands_once_and_is_complete():

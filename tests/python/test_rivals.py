@@ -271,7 +271,7 @@ def test_the_table(tmp_path):
     (tmp_path / "rivals" / "rivals.json").write_text(json.dumps(record))
     assert rivals.main([str(tmp_path / "rivals" / "rivals.json")]) == 0
     text = (tmp_path / "rivals" / "rivals.md").read_text()
-    assert "10, the rest computed" in text and "| umap | UMap is not installed" in text
+    assert "10, the rest extrapolated" in text and "| umap | UMap is not installed" in text
     page = rivals.section(tmp_path, tmp_path / "figures")
     assert "<img" in page and "25.8" in page and (tmp_path / "figures" / "rivals.png").stat().st_size > 5000
     assert "Not run" in rivals.section(tmp_path / "nothing", tmp_path / "figures")
