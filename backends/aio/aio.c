@@ -37,7 +37,7 @@ static int explain_setup(uint32_t depth, int err, mx_why *why) {
                        depth, read_number("/proc/sys/fs/aio-nr"), read_number("/proc/sys/fs/aio-max-nr"));
     if (err == -ENOSYS)
         return mx_fail(why, -ENOTSUP,
-                       "this kernel was built without asynchronous I/O (CONFIG_AIO); use another backend");
+                       "this Linux was built without asynchronous I/O (CONFIG_AIO); use another backend");
     return mx_fail(why, -ENOTSUP, "asynchronous I/O of %u requests cannot be set up: %s", depth,
                    strerror(-err));
 }
