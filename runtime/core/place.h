@@ -65,7 +65,7 @@ void mx_place_remove(const struct mx_found *found);
 void mx_place_leave(struct mx_found *found, bool remove);
 /* Does an error of flock say that there are none in this file system? */
 bool mx_place_has_no_locks(int err);
-/* Does anybody work on what fd has opened? */
+/* Does anybody work on what fd has opened? It must hold no flock, and waits for a process that is ending. */
 bool mx_place_in_use(int fd);
 
 #endif

@@ -6,18 +6,24 @@
  * kernel has let go of the last request, even of a process that was killed): whoever comes next waits for
  * these to go, and a look at a store sees that it is in use, for they can be asked about without being taken.
  * File systems without record locks have flock alone.
+ *
+ * A process that was killed keeps its locks until Linux has taken it apart, which takes a moment with much
+ * memory or many requests. So nobody is refused because of one that is ending: he waits.
  */
 #include "core/place_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 
-enum { MOST_WAITS = 1000, WAIT_NS = 10000000 };
+/* A process that was killed looks like one that lives until it runs once more. */
+enum { MOST_WAITS = 1000, MOST_WAITS_UNSEEN = 200, MOST_WAITS_LIVING = 10, WAIT_NS = 10000000 };
 
 static int record_lock(int fd, int command, short type, short *found) {
     struct flock whole = {.l_type = type, .l_whence = SEEK_SET};
@@ -26,15 +32,82 @@ static int record_lock(int fd, int command, short type, short *found) {
     return 0;
 }
 
-bool mx_place_in_use(int fd) {
+static bool is_recorded(int fd) {
     short found = F_UNLCK;
     return record_lock(fd, F_OFD_GETLK, F_WRLCK, &found) == 0 && found != F_UNLCK;
+}
+
+enum holder { UNSEEN, ENDING, LIVING, UNKNOWN };
+
+/* Of a process, by proc(5): a zombie, and one that exits, is ending. */
+static enum holder holder_of(int pid) {
+    enum { EXITING = 0x4 };
+    char path[32], line[1024], state = 0;
+    unsigned flags = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *f = fopen(path, "re");
+    if (f == NULL) return ENDING;
+    const size_t n = fread(line, 1, sizeof line - 1, f);
+    fclose(f);
+    line[n] = 0;
+    const char *rest = strrchr(line, ')'); /* of its name, which may hold anything */
+    if (rest == NULL || sscanf(rest, ") %c %*d %*d %*d %*d %*d %u", &state, &flags) < 2) return ENDING;
+    return state == 'Z' || state == 'X' || (flags & EXITING) != 0 ? ENDING : LIVING;
+}
+
+/* Is it the file of a line of /proc/locks? Such lines have the number of the file system, which is not the
+ * one of stat in btrfs and overlays; neither number is of a device then. */
+static bool is_locked_file(const struct stat *st, unsigned major_of, unsigned minor_of, unsigned long inode) {
+    const bool same = major(st->st_dev) == major_of && minor(st->st_dev) == minor_of;
+    return inode == st->st_ino && (same || (major(st->st_dev) == 0 && major_of == 0));
+}
+
+/* Who holds the flock of this file. Unseen: nobody, a process of another machine or container, or one that is
+ * gone while its requests are not. Unknown: nothing here tells. */
+static enum holder holder_of_flock(int fd) {
+    struct stat st;
+    char *line = NULL;
+    size_t capacity = 0;
+    enum holder found = UNSEEN;
+    FILE *f = fopen("/proc/locks", "re");
+    if (f == NULL || fstat(fd, &st) != 0) {
+        found = UNKNOWN;
+        goto out;
+    }
+    while (found != LIVING && getline(&line, &capacity, f) > 0) {
+        unsigned long inode = 0;
+        unsigned at[2];
+        int pid = 0;
+        if (sscanf(line, "%*d: FLOCK %*s %*s %d %x:%x:%lu", &pid, &at[0], &at[1], &inode) == 4 && pid > 0 &&
+            is_locked_file(&st, at[0], at[1], inode))
+            found = holder_of(pid);
+    }
+out:
+    if (f != NULL) fclose(f);
+    free(line);
+    return found;
+}
+
+/* Is it over with waiting for who holds the locks of this file, after so many waits? Else one more. */
+static bool is_to_be_refused(int fd, int waits) {
+    static const int most[] = {
+        [UNSEEN] = MOST_WAITS_UNSEEN, [ENDING] = MOST_WAITS, [LIVING] = MOST_WAITS_LIVING, [UNKNOWN] = 0};
+    if (waits >= most[holder_of_flock(fd)]) return true;
+    nanosleep(&(struct timespec){0, WAIT_NS}, NULL);
+    return false;
+}
+
+bool mx_place_in_use(int fd) {
+    for (int i = 0; is_recorded(fd); i++)
+        if (flock(fd, LOCK_UN) != 0 || is_to_be_refused(fd, i))
+            return true; /* without flock nobody can be seen */
+    return false;
 }
 
 /* Who only reads waits for nobody: requests of a process that was killed are not for what it had committed,
  * and other readers change nothing. */
 int mx_place_wait(const char *path, int fd, bool read_only, mx_why *why) {
-    for (int i = 0; !read_only && mx_place_in_use(fd); i++) {
+    for (int i = 0; !read_only && is_recorded(fd); i++) {
         if (i == MOST_WAITS)
             return mx_fail(
                 why, -EBUSY,
@@ -57,6 +130,8 @@ bool mx_place_has_no_locks(int err) {
 int mx_place_lock(const char *path, int fd, bool read_only, bool no_lock, mx_why *why) {
     const int how = read_only ? LOCK_SH : LOCK_EX;
     int err = mx_retry(flock(fd, how | LOCK_NB) == 0 ? 0 : -errno);
+    for (int i = 0; err == -EWOULDBLOCK && !is_to_be_refused(fd, i); i++)
+        err = mx_retry(flock(fd, how | LOCK_NB) == 0 ? 0 : -errno);
     if (err == 0) return 0;
     if (err == -EWOULDBLOCK)
         return mx_fail(why, -EBUSY, "%.400s is in use by another memext; wait for it or name another place",

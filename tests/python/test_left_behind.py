@@ -4,6 +4,7 @@ import fcntl
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 from conftest import wait_until
@@ -121,3 +122,32 @@ def test_outputs_that_were_left(memext, place, command):
         done = memext(*words)
     assert done.returncode == 0 and out.exists(), done.stderr
     assert [name for name, path in names.items() if not path.exists()] == [".o.npy.memext-4194999"]
+
+
+HOLDER = """import fcntl, struct, sys
+store = open(sys.argv[1], "r+b")
+fcntl.flock(store, fcntl.LOCK_EX)
+F_OFD_SETLK = 37
+fcntl.fcntl(store, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, 0, 0, 0))
+much = b"x" * (768 << 20)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("then", ["info", "run", "export"])
+def test_locks_of_a_process_that_is_ending(memext, place, tmp_path, then):
+    """One with much memory, which Linux takes apart before it lets go of the locks: whoever comes meanwhile waits, and is refused while it lives."""
+    assert memext("run", *GRID, "-d", place, "--keep").returncode == 0
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, place / "memext.store"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout.readline() == "held\n"
+        words = {"info": ["info", place, "--json", "-"], "run": ["run", "--resume", "-d", place, "-t", 9, "--quiet"], "export": ["export", place, "-o", tmp_path / "u.npy"]}[then]
+        done = memext(*words)
+        assert '"in_use": true' in done.stdout if then == "info" else done.returncode == 2 and "in use" in done.stderr, done.stderr
+        holder.kill()
+        done = memext(*words)
+        assert done.returncode == 0 and '"in_use": true' not in done.stdout, done.stderr
+    finally:
+        holder.kill()
+        holder.communicate(timeout=600)
