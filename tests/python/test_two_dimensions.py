@@ -171,6 +171,20 @@ def test_ranks_and_resumes(memext, quick_place, folder, name):
         shutil.rmtree(place)
 
 
+def test_resumes_of_runs_with_integrity(memext, quick_place, folder):
+    """What began with redundant goes on with it. Rows that begin on pages have hashes of all their bytes: stream goes on with those, and is named."""
+    s, place = SCHEMES[0], quick_place / "s.memext"
+    begin = words(folder, s, "-t", 4, "-d", place, "--force", "--keep", "--integrity")
+    for first, then in (("redundant", "redundant"), ("redundant", "stream"), ("stream", "stream")):
+        memext.run(*begin, "--algorithm", first)
+        result = memext.run("--resume", "-d", place, "-t", STEPS, "--keep", "--algorithm", then, *outputs(s, quick_place), "--verify")
+        same(s, quick_place, s.run(STEPS)[STEPS], (first, then))
+        assert (result["read_bytes"], result["write_bytes"]) == (result["predicted_read_bytes"], result["predicted_write_bytes"]), (first, then)
+    for how in (["--algorithm", "redundant"], ["--plan", "redundant by=1 bz=17 bt=2"]):
+        said = memext.refused("run", "--resume", "-d", place, "-t", STEPS + 1, *how, naming=["redundant", "rows", "whole ones", "take --algorithm stream"])
+        assert "BY" not in said.stderr and "planes" not in said.stderr, said.stderr
+
+
 def test_edits(memext, quick_place, folder):
     """A field is replaced when the run goes on, with its frame or without."""
     s = SCHEMES[0]

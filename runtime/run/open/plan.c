@@ -335,8 +335,10 @@ int mx_run_plan(struct mx_run *r) {
         q->layout = &r->note.layout; /* of files that are read in place q->fixed */
         q->resumable = true;
         const int64_t plane = r->note.layout.plane_pitch_bytes, row = r->note.layout.row_pitch_bytes;
-        q->whole_planes = r->note.integrity_unit == plane ||
-                          (r->note.integrity_unit == 0 && r->o.integrity && plane % row != 0);
+        /* Where a plane is a row, which two dimensions may have, a hash of one is a hash of the other. */
+        q->whole_planes =
+            plane != row && (r->note.integrity_unit == plane ||
+                             (r->note.integrity_unit == 0 && r->o.integrity && plane % row != 0));
     }
     err = make_plan(r);
     if (err == 0) err = shorten_sweeps(r);
