@@ -455,7 +455,7 @@ int mx_hdf5_open(int fd, const char *path, const char *inside, bool any, int ran
     pthread_mutex_unlock(&lock);
     if (err == 0) err = mx_array_check_length(word, &npy, why);
     if (err == 0 && (missing.n_fills > 0 || missing.has_low || missing.has_high))
-        err = mx_array_check_values(word, &npy, &missing, why);
+        err = mx_array_check_values(word, &npy, rank, &missing, why);
     if (err < 0) close(fd);
     if (err == 0) *out = npy;
     return err;

@@ -52,10 +52,10 @@ struct mx_array_missing {
     int n_fills;
     bool has_low, has_high;
 };
-/* Are all cells values? Reads all of them, unless this process did before and the file has not changed since.
- * -EINVAL with a sentence that says where the first is that is none. */
-int mx_array_check_values(const char *word, const struct mx_npy *npy, const struct mx_array_missing *missing,
-                          mx_why *why);
+/* Are all cells values? rank: dimensions that users have. Reads all of them, unless this process did before
+ * and the file has not changed since. -EINVAL with a sentence that says where the first is that is none. */
+int mx_array_check_values(const char *word, const struct mx_npy *npy, int rank,
+                          const struct mx_array_missing *missing, mx_why *why);
 /* Is the type one of those that are asked for? */
 int mx_array_check_type(const char *path, enum mx_dtype dtype, bool any, mx_why *why);
 

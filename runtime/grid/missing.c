@@ -94,8 +94,8 @@ static void remember(const struct seen *file) {
 
 /* ---- */
 
-static int look(const char *word, const struct mx_npy *npy, const struct mx_array_missing *m, void *piece,
-                mx_why *why) {
+static int look(const char *word, const struct mx_npy *npy, int rank, const struct mx_array_missing *m,
+                void *piece, mx_why *why) {
     const int64_t cell = mx_dtype_bytes(npy->dtype), plane = npy->shape[1] * npy->shape[2],
                   all = plane * npy->shape[0];
     int64_t missing = 0, first = 0;
@@ -113,12 +113,12 @@ static int look(const char *word, const struct mx_npy *npy, const struct mx_arra
     }
     if (missing == 0) return 0;
     return mx_fail(why, -EINVAL,
-                   "%.300s has %lld cells without a value (%.9g) from plane %lld on: fill them in a copy",
-                   word, (long long)missing, example, (long long)(first / plane));
+                   "%.300s has %lld cells without a value (%.9g) from %s %lld on: fill them in a copy", word,
+                   (long long)missing, example, mx_plane_word(rank == 2), (long long)(first / plane));
 }
 
-int mx_array_check_values(const char *word, const struct mx_npy *npy, const struct mx_array_missing *missing,
-                          mx_why *why) {
+int mx_array_check_values(const char *word, const struct mx_npy *npy, int rank,
+                          const struct mx_array_missing *missing, mx_why *why) {
     struct mx_array_missing m = *missing;
     struct seen file;
     for (int i = 0; i < m.n_fills; i++) m.fill[i] = in_type(npy->dtype, m.fill[i]);
@@ -126,7 +126,7 @@ int mx_array_check_values(const char *word, const struct mx_npy *npy, const stru
     const bool known = identify(npy, missing, &file);
     if (known && was_seen(&file)) return 0;
     void *piece = malloc(PIECE_BYTES);
-    int err = piece != NULL ? look(word, npy, &m, piece, why)
+    int err = piece != NULL ? look(word, npy, rank, &m, piece, why)
                             : mx_fail(why, -ENOMEM, "no memory to look at the cells of %.300s", word);
     free(piece);
     if (err == 0 && known) remember(&file);

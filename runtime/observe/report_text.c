@@ -105,10 +105,10 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
         fputs(r->n_until > 0 ? "; what is predicted is for all steps\n" : "\n", to);
     }
     if (r->snapshots.every > 0)
-        fprintf(to, "snapshots  %lld, every %lld steps, one cell of %lld in x, y and z, %s in %s\n",
+        fprintf(to, "snapshots  %lld, every %lld steps, one cell of %lld in %s, %s in %s\n",
                 (long long)r->snapshots.predicted_count, (long long)r->snapshots.every,
-                (long long)r->snapshots.stride, mx_size((uint64_t)r->snapshots.predicted_bytes).text,
-                r->snapshots.directory);
+                (long long)r->snapshots.stride, p->flat ? "x and y" : "x, y and z",
+                mx_size((uint64_t)r->snapshots.predicted_bytes).text, r->snapshots.directory);
 }
 
 static void print_checks(const struct mx_report *r, FILE *to) {

@@ -192,3 +192,13 @@ const char *mx_extents_text(const struct mx_problem *p, char text[MX_EXTENTS_TEX
         snprintf(text, MX_EXTENTS_TEXT, "%lld x %lld x %lld", nx, ny, nz);
     return text;
 }
+
+const char *mx_block_text(const struct mx_problem *p, int64_t rows, int64_t planes,
+                          char text[MX_BLOCK_TEXT]) {
+    const char *word = mx_plane_word(p->flat);
+    if (p->flat)
+        snprintf(text, MX_BLOCK_TEXT, "%lld %ss", (long long)planes, word);
+    else
+        snprintf(text, MX_BLOCK_TEXT, "%lld rows by %lld %ss", (long long)rows, (long long)planes, word);
+    return text;
+}

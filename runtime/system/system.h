@@ -181,9 +181,16 @@ static inline int32_t mx_reach_y_of_fixed(const struct mx_problem *p) {
     return p->flat || p->system == NULL ? 0 : p->system->hc;
 }
 
+/* What users call a plane: of two dimensions it is a row of theirs. */
+static inline const char *mx_plane_word(bool flat) { return flat ? "row" : "plane"; }
+
 /* "nx x ny x nz" of the whole grid, of two dimensions "nx x ny" as users have them. Returns text. */
 enum { MX_EXTENTS_TEXT = 72 };
 const char *mx_extents_text(const struct mx_problem *problem, char text[MX_EXTENTS_TEXT]);
+/* "4 rows by 5 planes", of two dimensions "5 rows". Returns text. */
+enum { MX_BLOCK_TEXT = 64 };
+const char *mx_block_text(const struct mx_problem *problem, int64_t rows, int64_t planes,
+                          char text[MX_BLOCK_TEXT]);
 
 static inline bool mx_is_cut(const struct mx_problem *p) { return p->all_nz > 0; }
 static inline int64_t mx_all_planes(const struct mx_problem *p) { return p->all_nz > 0 ? p->all_nz : p->nz; }

@@ -185,6 +185,33 @@ def test_resumes_of_runs_with_integrity(memext, quick_place, folder):
         assert "BY" not in said.stderr and "planes" not in said.stderr, said.stderr
 
 
+def test_messages_say_rows(memext, quick_place, folder):
+    """What is a plane of three dimensions is a row of theirs to users, wherever it is named."""
+    s, place, one = SCHEMES[0], quick_place / "ranks", quick_place / "one.memext"
+    run, heun = words(folder, s, "-t", 60, "-d", place, "--force"), ["--kernel", folder / "heun.c", "--init", "random", "--dry-run", "-t", 8, "--dram", "64MiB"]
+    place.mkdir()
+    memext.run(*run, "--keep", "--ranks", 2, "--threads", 1)
+    assert "rank 0     rows 0 to 20, step 60" in memext("info", place).stdout and "rank 1     rows 21 to 40" in memext("info", place).stdout
+    for naming, words_of in [
+        (["holds rows 21 to 40"], ["export", place / "rank-1", "-o", f"u={quick_place}/none.npy"]),
+        (["holds rows 21 to 40", "resume it with the -d"], ["run", "--resume", "-d", place / "rank-1", "-t", 90]),
+        (["41 rows among 64 ranks", "41 ranks or fewer"], ["run", *run, "--ranks", 64, "--threads", 1]),
+        (["lower end of y copies 2 rows", "rank 0 has 1"], ["run", *run, "--ranks", 41, "--threads", 1, "--side", "y=mirror-node"]),
+        (["rows of a neighbour", "bt = 20 or less"], ["run", *run, "--ranks", 2, "--threads", 1, "--plan", "stream by=1 bt=30"]),
+        (["two Blocks of 4002 rows"], ["run", *heun, "-n", 4000, 4000, "-d", quick_place, "--algorithm", "redundant", "--block", 1, 4000, 4]),
+        (["grid 8 x 2147483648 is too large", "ny up to 2^30"], ["run", *heun, "-n", 8, 2**31, "-d", quick_place, "--plan", "stream by=1 bt=2"]),
+    ]:
+        assert "plane" not in memext.refused(*words_of, naming=naming).stderr, words_of
+    said = memext("run", *heun, "-n", NX, NY, "-d", quick_place, "--snapshot", f"4:{quick_place}/shots:3").stdout
+    assert "one cell of 3 in x and y," in said, said
+    memext.run(*words(folder, s, "-t", 4, "-d", one, "--force", "--keep", "--integrity"))
+    stored = bytearray(one.read_bytes())
+    stored[stored.find(s.run(4)[4]["u"][20].tobytes()) + 99] ^= 1
+    one.write_bytes(stored)
+    damaged = memext("export", one, "-o", f"u={quick_place}/none.npy")
+    assert damaged.returncode == 3 and "(row 20)" in damaged.stderr and "plane" not in damaged.stderr, damaged.stderr
+
+
 def test_edits(memext, quick_place, folder):
     """A field is replaced when the run goes on, with its frame or without."""
     s = SCHEMES[0]

@@ -297,10 +297,10 @@ static int extend_fixed(struct mx_run *r) {
         if (need > beyond)
             return mx_fail(
                 &r->why, -EINVAL,
-                "the store of a rank has %lld planes of each read-only field beyond its own, and sweeps "
-                "of %lld levels need %lld: take --block with a bt of %lld or less",
-                (long long)beyond, (long long)r->tuned.shape.max_levels, (long long)need,
-                (long long)((beyond - hc) / p->h + 2));
+                "the store of a rank has %lld %ss of each read-only field beyond its own, and sweeps of "
+                "%lld levels need %lld: take --block with a bt of %lld or less",
+                (long long)beyond, mx_plane_word(p->flat), (long long)r->tuned.shape.max_levels,
+                (long long)need, (long long)((beyond - hc) / p->h + 2));
         f->offset_bytes = low ? beyond * f->plane_pitch_bytes : 0;
         f->bytes = (r->tuned.layout.planes + (low + high) * beyond) * f->plane_pitch_bytes;
     }
