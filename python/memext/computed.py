@@ -7,6 +7,7 @@ from typing import Any, Callable
 import numpy as np
 
 from .errors import MemextError
+from .exact import real
 from .formats import as_array
 from .identity import Texts, identity_of
 from .values import Values
@@ -18,7 +19,7 @@ class Ramp(Values):
     def __init__(self, axis: str, first: float, last: float, where: Any = None):
         if axis not in ("x", "y", "z"):
             raise MemextError(f"the axis {axis!r} of a ramp: x, y or z")
-        self.axis, self.first, self.last = "zyx".index(axis), float(first), float(last)
+        self.axis, self.first, self.last = "zyx".index(axis), real(first, "a ramp's first value"), real(last, "a ramp's last value")
         self.where = None if where is None else as_array(where, "where")
 
     def shape(self) -> tuple[int, int, int] | None:

@@ -16,13 +16,14 @@ from . import _core
 from .arrays import Array, RawArray
 from .arrays.base import box_of, cells_in
 from .errors import MemextError
+from .exact import array_of
 from .flat import Rows, of_user
 from .identity import files_of
 from .images import Images
 from .reducing import source_of
 from .series import AtStep
 from .sources import Source, as_values, converted
-from .values import Values
+from .values import Constant, Values
 
 Planes = Mapping[str, np.ndarray]
 
@@ -52,7 +53,7 @@ class Assignment:
             if getattr(value, "_check", None) is None:  # else it looks itself
                 self.files = {path: _state_of(path) for path in files_of(value)}
             return
-        cells = np.asarray(value)
+        cells = array_of(value, field)
         try:
             cells = np.broadcast_to(converted(cells.copy(), dtype, field), asked)
         except ValueError:
@@ -148,6 +149,8 @@ class Replacement:
         if isinstance(self.value, Values):
             if hasattr(self.value, "frame"):
                 self.value.frame = h
+            if isinstance(self.value, Constant):
+                converted(self.value.value, problem.dtype_of(field), field)
             return
         shape, bare = tuple(self.value.shape), problem.fixed_radius == 0
         if shape == framed:

@@ -13,6 +13,7 @@ import numpy as np
 from .celltypes import type_name
 from .code import Code
 from .errors import KernelError
+from .exact import real
 from .part import Part, check_name, types_by_name
 from .reductions import Reduced, Reduction
 from .series import take
@@ -183,7 +184,7 @@ def kernel(function: Callable | Mapping[Any, Any] | None = None, *, fixed: Any =
         heat = memext.kernel({u: u[0,0,0] + dt * k[0,0,0] * (...)}, fixed="k", params={"dt": 0.1}, name="heat")
     """
     def make(function: Any) -> Kernel:
-        values = {n: float(v) for n, v in (params or {}).items()}
+        values = {n: real(v, f"params[{n!r}]") for n, v in (params or {}).items()}
         names = types_by_name(fixed)
         part: Any = SymbolicPart(function, names, values, name) if is_symbolic(function) else Part(function, names, values)
         for field in part.fields:
@@ -209,7 +210,7 @@ def staggered(first: Callable, second: Callable, *, fixed: Any = (), params: Map
         def e(ex, ey, ez, hx, hy, hz, eps, s): ...
         fdtd = memext.staggered(h, e, fixed="eps", params={"s": 0.5})
     """
-    values = {n: float(v) for n, v in (params or {}).items()}
+    values = {n: real(v, f"params[{n!r}]") for n, v in (params or {}).items()}
     names = types_by_name(fixed)
     parts = [Part(f, names, values) for f in (first, second)]
     fields = [_computed(part, dtype) for part in parts]
@@ -241,7 +242,7 @@ def stages(*functions: Callable, fixed: Any = (), params: Mapping[str, float] | 
         raise KernelError(f"memext.stages has {len(functions)} functions: give it 1 to {MOST_STAGES}, one for each stage of a step")
     if any(is_symbolic(function) for function in functions):
         raise KernelError("memext.stages is given expressions: give it a Python function for each stage")
-    values = {n: float(v) for n, v in (params or {}).items()}
+    values = {n: real(v, f"params[{n!r}]") for n, v in (params or {}).items()}
     names = types_by_name(fixed)
     parts = [Part(f, names, values) for f in functions]
     for part in parts:

@@ -19,9 +19,9 @@ from .flat import halo_of, of_user, shape_of
 from .kernel import Kernel, state_type
 from .profiles import Profile, three_extents, whole_shape
 from .words import absolute, words_of
-from .sources import Source, as_values, file_option, framed_shape
+from .sources import Source, as_values, converted, file_option, framed_shape
 from .series import Series, take
-from .values import Values
+from .values import Constant, Values
 
 RADII = {"star7": 1, "edge19": 1, "box27": 1, **{f"star{6 * h + 1}": h for h in range(2, 9)}}
 
@@ -98,6 +98,8 @@ class Problem:
                 if self.flat:
                     raise MemextError(f"{name}: functions of x, y, z are of grids of three dimensions so far; give an array (ny, nx)", errno.ENOTSUP)
                 value.frame = self.radius
+            if isinstance(value, Constant):
+                converted(value.value, self.dtype_of(name), name)
         self.fields = fields
         if self.frame != "included" and not any(isinstance(value, Array) for value in fields.values()):
             raise MemextError(f"frame={self.frame!r} is put around arrays, and no field is an array: numbers, patterns and functions have a frame already. "

@@ -96,7 +96,7 @@ class Run:
         self._left = False  # it has left a state itself: what it began with is needed no more
         self._directory = os.getcwd()  # which all that has no absolute path is in, whatever the program does later
         self._device = device and os.path.join(self._directory, os.fsdecode(device))
-        if isinstance(frame, str) and frame not in FRAMES or isinstance(frame, bool) or not isinstance(frame, (str, int, float, np.number)):
+        if isinstance(frame, str) and frame not in FRAMES or isinstance(frame, bool) or not isinstance(frame, (str, int, float, np.integer, np.floating)):
             raise MemextError(f"frame={frame!r}: {', '.join(FRAMES)} or a number are needed", errno.EINVAL)
         if not isinstance(resume, (bool, np.bool_)) and resume != "auto":
             raise MemextError(f"resume={resume!r}: 'auto', True or False is needed", errno.EINVAL)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from .exact import MOST, is_whole
+
 
 class Values:
     """Cells that are computed: plane(z, shape) gives [y][x] of a grid of that shape, its frame counted."""
@@ -25,9 +27,9 @@ class Values:
 
 class Constant(Values):
     def __init__(self, value: Any):
-        """Whole numbers that no double has stay what they are."""
-        exact = isinstance(value, (float, np.floating)) or int(float(value)) == value
-        self.value = float(value) if exact else int(value)
+        """Whole numbers that no double has stay what they are, also those of numpy's longer reals."""
+        whole = abs(value) > MOST and (is_whole(value) or (np.isfinite(value) and float(value) != value and value == np.trunc(value)))
+        self.value = int(value) if whole else float(value)
 
     def plane(self, z: int, shape: tuple[int, int, int]) -> float | int:
         return self.value

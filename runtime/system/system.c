@@ -71,6 +71,23 @@ void mx_cell_store(enum mx_dtype dtype, void *row, int64_t x, double value) {
     }
 }
 
+void mx_cell_add(enum mx_dtype dtype, void *row, int64_t x, double more) {
+    switch (dtype) {
+    case MX_F64:
+    case MX_F32:
+        mx_cell_store(dtype, row, x, mx_cell_load(dtype, row, x) + more);
+        return;
+#define CASE(DTYPE, shortly, type)                                                                           \
+    case DTYPE: {                                                                                            \
+        type cell;                                                                                           \
+        memcpy(&cell, (const char *)row + x * (int64_t)sizeof cell, sizeof cell);                            \
+        STORE(type, mx_##shortly##_plus(cell, more))                                                         \
+    }
+        WHOLE_TYPES(CASE)
+#undef CASE
+    }
+}
+
 int64_t mx_field_offsets(const struct mx_problem *p, int array, int64_t *offset_bytes) {
     enum { LINE_BYTES = 64, PAGE_BYTES = 4096 };
     int64_t at = 0, end = 0;

@@ -47,6 +47,8 @@ double mx_cell_load(enum mx_dtype dtype, const void *row, int64_t x);
 /* Stores what SET of this real stores (cell.h): rounded in a float; in a whole number truncated, the nearest
  * that there is where that does not fit, and 0 for NaN. */
 void mx_cell_store(enum mx_dtype dtype, void *row, int64_t x, double value);
+/* Adds a real to cell x; of 64 bits whole numbers beyond 2^53 are not rounded (cell.h). */
+void mx_cell_add(enum mx_dtype dtype, void *row, int64_t x, double more);
 
 #define MX_MAX_HALO 8
 enum { MX_MAX_FIELDS = 32, MX_MAX_FIXED = 32, MX_MAX_PARAMS = 64, MX_MAX_REDUCES = 16, MX_FIELD_NAME = 24 };

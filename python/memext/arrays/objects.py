@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import errno
+import operator
 import os
 import pathlib
 import threading
@@ -126,6 +127,7 @@ class ObjectArray(Array):
     def plane(self, z: int) -> np.ndarray:
         if not self._deep:
             return super().plane(z)
+        z = operator.index(z)
         held = self._held  # other threads may read other planes
         if held is None or not held[0] <= z < held[0] + len(held[1]):
             held = self._held = None  # this group goes before the next but one is made

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..arrays import Array, ObjectArray, Store, check_mask
 from ..errors import refusal
+from ..exact import array_of
 from .cf import KEYS, Cells, Decoded, array_of, order_of
 from .hdf5 import dimensions_of
 
@@ -24,7 +25,7 @@ def of_object(value: Any, name: str) -> Array:
         raise refusal(f"{name} is a dataset of {', '.join(map(str, value.data_vars))}: name one of them")
     if not hasattr(value, "shape") or not isinstance(getattr(value, "dtype", None), np.dtype):  # lists; tensors, whose types are not numpy's
         try:
-            value = np.asarray(value)
+            value = array_of(value, name)
         except (ValueError, TypeError) as error:
             raise refusal(f"{name} is no array: {error}") from error
     if isinstance(value, np.ma.MaskedArray) and value.ndim == 3:
