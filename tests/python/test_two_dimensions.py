@@ -299,6 +299,9 @@ def test_plans_of_the_papers_and_extents_that_are_told_again(memext, quick_place
     assert result["plan"]["tuner"] == "naive" and result["plan"]["bt"] >= 2
     same(s, quick_place, s.run(STEPS)[STEPS], "naive")
     memext.run("--resume", "-d", quick_place / "s.memext", "-n", NX, NY, 1, "-t", STEPS, "--keep")
+    for size in ((NX, NY), (NX, NY, 1)):
+        memext.run(*words(folder, s, "-n", *size, "-t", STEPS, "--backend", "dram", *outputs(s, quick_place)))
+        same(s, quick_place, s.run(STEPS)[STEPS], size)
     for size in ((NX, NY, 2), (NX, 1, NY), (NY, NX)):
         memext.refused("run", "--resume", "-d", quick_place / "s.memext", "-n", *size, "-t", STEPS, naming="not of the size asked for")
 
