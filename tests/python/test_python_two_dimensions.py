@@ -50,6 +50,7 @@ def test_arrays_of_two_dimensions_go_in_and_come_out(mx, quick_place, dram):
         for step in (3, 7):
             report = run.advance(step).report
             assert report["verified"] is True and report["problem"]["dimensions"] == 2
+            assert f"{NX} x {NY} cells, {step} steps, heat (u f64; read-only k f32, m u8)" in str(report)
             assert run["u"][...].tobytes() == plain(u, k, m, step).tobytes()
         assert run["k"][...].tobytes() == k.tobytes()
         want = plain(u, k, m, 7)
