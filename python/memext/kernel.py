@@ -21,6 +21,7 @@ from .symbolic import SymbolicPart, is_symbolic
 
 __all__ = ["Kernel", "Reduced", "Reduction", "kernel", "reduce", "staggered", "stages"]
 
+MOST_NAME = 63  # bytes, as in memext/cell.h
 MOST_STAGES = 16  # of a step, as in memext/cell.h
 
 
@@ -35,6 +36,9 @@ class Kernel:
         self._parts, self._fixed, self.params, self.name = functions, fixed, params, name
         self._outputs = outputs or [state]
         self.state, self.partner, self._form, self._dtype = state, partner, form, dtype
+        if not isinstance(name, str) or not name.isprintable() or not 0 < len(name.encode(errors="replace")) <= MOST_NAME:
+            raise KernelError(f"a kernel cannot be called {name!r}: a name has 1 to {MOST_NAME} printable bytes; give another one with name='...'",
+                              functions[0].file, functions[0].line)
         unknown = [n for n in dtype if n not in state + partner] if isinstance(dtype, Mapping) else []
         if unknown:
             raise KernelError(f"dtype names {', '.join(map(str, unknown))}: the state of {name} is {', '.join(state + partner)}", functions[0].file, functions[0].line)

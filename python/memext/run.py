@@ -200,15 +200,17 @@ class Run:
         field = self._problem.fields.get(name)
         if isinstance(field, Profile):
             field = field.given
-        if self._memory is not None and name in self._memory:
-            array = self._memory[name]
+        stored = self._problem.stored()
+        if self._memory is not None and stored.get(name, name) in self._memory:
+            array = self._memory[stored.get(name, name)]
             return Rows(ObjectArray(array.swapaxes(0, 1), name)) if self._problem.flat else ObjectArray(array, name)
         if self.backend in ANONYMOUS and self._memory is None:
             raise MemextError("nothing was computed yet: call advance or steps first", errno.ENOENT)
         if self.backend in ANONYMOUS:
             if isinstance(field, Array) and name in self._problem.fixed:
                 return field
-            raise KeyError(f"{name} is no array that backend {self.backend} keeps: {', '.join(self._memory or ())}")
+            way = f"; give {name} as an array, or take a device" if name in self._problem.fixed else ""
+            raise KeyError(f"{name} is no array that backend {self.backend} keeps: {', '.join(n for n, of in stored.items() if of in self._memory)}{way}")
         found = self._stored_array(name, field)
         return Rows(found) if self._problem.flat and found.ndim == 3 else found
 
