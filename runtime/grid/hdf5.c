@@ -353,7 +353,7 @@ static void take_text(hid_t object, const char *attribute, int at, int of, char 
 }
 
 /* The first scale of each dimension: its name, or what its attribute `axis` says. */
-static void take_scales(hid_t set, char name[3][NAME_BYTES]) {
+static void take_scales(hid_t set, int rank, char name[3][NAME_BYTES]) {
     struct attribute a;
     hvl_t lists[3] = {{0, NULL}};
     if (!open_attribute(set, "DIMENSION_LIST", &a)) return;
@@ -361,8 +361,8 @@ static void take_scales(hid_t set, char name[3][NAME_BYTES]) {
     const bool usable =
         item >= 0 && h5.H5Tget_class(item) == H5T_REFERENCE && h5.H5Tget_size(item) == sizeof(hobj_ref_t);
     if (item >= 0) h5.H5Tclose(item);
-    if (usable && a.count == 3 && h5.H5Aread(a.id, a.type, lists) >= 0) {
-        for (int i = 0; i < 3; i++) {
+    if (usable && a.count == rank && h5.H5Aread(a.id, a.type, lists) >= 0) {
+        for (int i = 0; i < rank; i++) {
             const hid_t scale =
                 lists[i].len > 0 ? h5.H5Rdereference2(set, H5P_DEFAULT, H5R_OBJECT, lists[i].p) : -1;
             char path[PATH_MAX] = "";
@@ -383,10 +383,12 @@ static void take_scales(hid_t set, char name[3][NAME_BYTES]) {
 
 static int check_order(hid_t set, const char *word, int rank, mx_why *why) {
     char name[3][NAME_BYTES] = {"", "", ""};
-    if (rank != 3) return 0;
-    for (int i = 0; i < 3; i++) take_text(set, "DIMENSION_LABELS", i, 3, name[i]);
-    take_scales(set, name);
-    if (!mx_array_turned((const char *const[]){name[0], name[1], name[2]})) return 0;
+    for (int i = 0; i < rank; i++) take_text(set, "DIMENSION_LABELS", i, rank, name[i]);
+    take_scales(set, rank, name);
+    if (rank == 2 && mx_array_rows_turned((const char *const[]){name[0], name[1]}))
+        return mx_fail(why, -EINVAL, "%.300s has the dimensions %s, %s, and a grid of two y, x: turn it",
+                       word, name[0], name[1]);
+    if (rank == 2 || !mx_array_turned((const char *const[]){name[0], name[1], name[2]})) return 0;
     return mx_fail(
         why, -EINVAL,
         "%.300s has the dimensions %s, %s, %s, and a grid z, y, x: turn it, or read it through Python", word,

@@ -39,6 +39,8 @@ bool mx_array_whole(const char *text, int64_t low, int64_t *out);
 bool mx_array_several(const char *name);
 /* Do names of dimensions, slowest first, say that they are not z, y, x? Of other names nothing is said. */
 bool mx_array_turned(const char *const names[3]);
+/* The same of two dimensions, which are y, x, or z before one of them. */
+bool mx_array_rows_turned(const char *const names[2]);
 /* Is this how MetaImage says that cells follow the header? */
 bool mx_metaimage_local(const char *value);
 

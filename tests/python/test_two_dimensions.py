@@ -127,6 +127,36 @@ def test_files_without_a_frame_raw_and_profiles(memext, quick_place, folder):
         same(s, quick_place, s.run(5, fixed=full)[5], shape)
 
 
+def test_dimensions_of_files_have_names(memext, quick_place, folder):
+    """NRRD and HDF5 are read where they lie; x before y is refused, as z, y, x in another order is."""
+    s = SCHEMES[0]
+    u = s.begin()[0]["u"]
+    run = ["--kernel", folder / "heat.c", "-t", 5, "--field", f"k={folder}/heat-k.npy", "--field", f"m={folder}/heat-m.npy", "--backend", "dram", *outputs(s, quick_place)]
+    named = {"named.nrrd": 'labels: "x" "y"\n', "plain.nrrd": "", "other.nrrd": 'labels: "lon" "lat"\n', "turned.nrrd": 'labels: "y" "x"\n'}
+    for name, labels in named.items():
+        head = f"NRRD0005\ntype: double\ndimension: 2\nsizes: {NX + 2} {NY + 2}\nencoding: raw\nendian: little\n{labels}\n"
+        (quick_place / name).write_bytes(head.encode() + u.tobytes())
+    if importlib.util.find_spec("h5py") and "hdf5" in memext("info").stdout:
+        import h5py
+        for name, labels in (("named.h5", "yx"), ("plain.h5", ""), ("slice.h5", "zx"), ("turned.h5", "xy"), ("scales.h5", None)):
+            named[f"{name}:/u"] = labels
+            with h5py.File(quick_place / name, "w") as file:
+                file["u"] = u
+                for i, label in enumerate(labels or ""):
+                    file["u"].dims[i].label = label
+                for i, label in enumerate("xy" if labels is None else ""):
+                    file[label] = np.arange(u.shape[i])
+                    file[label].make_scale(label)
+                    file["u"].dims[i].attach_scale(file[label])
+    for name in named:
+        given = ["--input", f"u={quick_place}/{name}"]
+        if name.startswith(("turned", "scales")):
+            memext.refused("run", *run, *given, naming=["two", "turn it"])
+            continue
+        memext.run(*run, *given)
+        same(s, quick_place, s.run(5)[5], name)
+
+
 def test_points_norms_and_snapshots(memext, quick_place, folder):
     s = SCHEMES[0]
     wavelet = np.random.default_rng(4).random(6)
