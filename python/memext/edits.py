@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .arrays import Array, RawArray
+from .arrays import Array, RawArray, Rows
 from .arrays.base import box_of, cells_in
 from .errors import MemextError
 from .exact import array_of
-from .flat import Rows, of_user
+from .flat import of_user
 from .identity import files_of
 from .images import Images
 from .reducing import source_of
@@ -141,14 +141,12 @@ class Replacement:
         self.field, self.reads = field, set[str]()
         problem, h = run._problem, run.radius
         self.value = as_values(of_user(value, field) if problem.flat else value, field, h)
-        if isinstance(self.value, str) or (problem.flat and hasattr(self.value, "frame")):
-            what = "an array or a number" if problem.flat else "an array, a number or a function of x, y, z"
-            raise MemextError(f"{field} is given {value!r}; {what} is needed", errno.EINVAL)
+        if isinstance(self.value, str):
+            raise MemextError(f"{field} is given {value!r}; an array, a number or a function of x, y{'' if problem.flat else ', z'} is needed", errno.EINVAL)
         framed = problem.framed(problem.shape)
         self.source = Source({problem.library_name(field): self.value}, {problem.library_name(field): problem.dtype_of(field)}, framed, problem.halo, run.frame)
         if isinstance(self.value, Values):
-            if hasattr(self.value, "frame"):
-                self.value.frame = h
+            self.value.begin(field, problem.flat, h)
             if isinstance(self.value, Constant):
                 converted(self.value.value, problem.dtype_of(field), field)
             return

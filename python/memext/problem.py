@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, RawArray
+from .arrays import Array, RawArray, shape_of
 from .celltypes import REALS, dtype_of
 from .code import cache_folder
 from .errors import MemextError
-from .flat import halo_of, of_user, shape_of
+from .flat import halo_of, of_user
 from .kernel import Kernel, state_type
 from .profiles import Profile, three_extents, whole_shape
 from .words import absolute, words_of
@@ -94,10 +94,8 @@ class Problem:
                         raise MemextError(f"{n}: {k.name} reads no step before (its form is {self.code.form})", errno.EINVAL)
                     self.state[n] = self.code.dtypes[n[:-4]]
         for name, value in fields.items():
-            if hasattr(value, "frame") and isinstance(value, Values):
-                if self.flat:
-                    raise MemextError(f"{name}: functions of x, y, z are of grids of three dimensions so far; give an array (ny, nx)", errno.ENOTSUP)
-                value.frame = self.radius
+            if isinstance(value, Values):
+                value.begin(name, self.flat, self.radius)
             if isinstance(value, Constant):
                 converted(value.value, self.dtype_of(name), name)
         self.fields = fields

@@ -16,10 +16,9 @@ from typing import Any, Callable
 import numpy as np
 
 from . import _core, replaced
-from .arrays import Array, ObjectArray, Store
+from .arrays import Array, ObjectArray, Rows, Store
 from .edits import Edits, ReplacedArray, StateArray
 from .errors import KernelError, MemextError
-from .flat import Rows
 from .images import Images
 from .job import Job
 from .kernel import Kernel, Reduced, Reduction
@@ -46,8 +45,8 @@ class Run:
             run["u"].save("u.h5")
 
     Fields, by name (u, c, ...; the step before of leapfrog kernels as NAME_old): an array in memory, a file or store (memext.open, or its
-    path), anything with shape, dtype and slices, a number, memext.ramp, a function of x, y, z, or the name of one of the library's
-    ("random", "gauss", "linear", "corner", "zero"). frame: "included": arrays have the frame of `radius` cells on every side (the default);
+    path), anything with shape, dtype and slices, a number, memext.ramp, a function of x, y, z (of two dimensions x, y), or the name of one of the
+    library's ("random", "gauss", "linear", "corner", "zero"). frame: "included": arrays have the frame of `radius` cells on every side (the default);
     "edge", "mirror", "periodic" or a number: they have none, and this makes it. shape: interior cells (nz, ny, nx), where no array says. Of a kernel of two dimensions (u[dx, dy]) all is (ny, nx).
 
     device: the directory, file (a new one ends in .memext or .store) or block device of the store; None: a directory that is made beside the program and

@@ -25,7 +25,8 @@ FRAMES = ("included", "edge", "mirror", "periodic")
 
 
 def ramp(axis: str, first: float, last: float, where: Any = None) -> Ramp:
-    """Initial values that go linearly from `first` to `last` along "x", "y" or "z", frame included; 0 where the array `where` is 0."""
+    """Initial values that go linearly from `first` to `last` along "x", "y" or "z", of two dimensions along "x" or "y", frame included; 0 where the array
+    `where` is 0."""
     return Ramp(axis, first, last, where)
 
 
@@ -168,8 +169,9 @@ class Source:
         try:
             return np.broadcast_to(cells, self.shape[1:])
         except ValueError:
-            raise MemextError(f"field {name} is given a plane of {cells.shape}; planes of {self.shape[1:]} are needed, frame included, or what "
-                              "numpy broadcasts to them", errno.EINVAL) from None
+            what, wanted = ("row", self.shape[2:]) if self.halo[1] == 0 else ("plane", self.shape[1:])
+            raise MemextError(f"field {name} is given a {what} of {cells.shape}; {what}s of {wanted} are needed, frame included, or what numpy broadcasts to them",
+                              errno.EINVAL) from None
 
     def close(self) -> None:
         for value in self._arrays():

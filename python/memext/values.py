@@ -21,6 +21,9 @@ class Values:
     def identity(self) -> str:
         raise NotImplementedError
 
+    def begin(self, name: str, flat: bool, frame: int) -> None:
+        """Of a field of a grid of two dimensions or three, with so many cells of frame."""
+
     def try_out(self, shape: tuple[int, int, int]) -> None:
         """Reads what the first planes need, for what can fail to fail at once."""
 

@@ -159,12 +159,12 @@ class ObjectArray(Array):
             wait([asked[1]])  # the file may be closed next
 
 
-def check_mask(cells: np.ma.MaskedArray, name: str, z: slice) -> None:
+def check_mask(cells: np.ma.MaskedArray, name: str, z: slice, word: str = "plane") -> None:
     """Masked cells have no value."""
     mask = np.ma.getmaskarray(cells)
     if mask.any():
         plane = z.start + int(np.argwhere(mask)[0][0]) * z.step
-        raise refusal(f"{name} has {int(mask.sum())} cells without a value (masked) from plane {plane} on: fill them, numpy.ma.filled(a, 0) "
+        raise refusal(f"{name} has {int(mask.sum())} cells without a value (masked) from {word} {plane} on: fill them, numpy.ma.filled(a, 0) "
                       "(dask: dask.array.ma.filled)")
 
 
