@@ -49,6 +49,24 @@ def test_frames_are_exact(memext, quick_place, words):
         memext.refused("run", *run, "--frame", word, "-t", 1, "-d", quick_place, naming=["frame value", *naming])
 
 
+def test_parameters_are_doubles(memext, quick_place):
+    """A whole number that no double has is refused; as a real, or where a double has it, it is taken."""
+    (quick_place / "p.c").write_text('#define MX_NAME "p"\n#define MX_RADIUS 1\n#define MX_STATE(F) F(i, int64_t)\n#define MX_PARAMS(P) P(a, 0)\n#include <memext/cell.h>\nMX_CELL\n'
+                                     "    SET(i, PARAM(a));\nMX_END\n")
+    run = ["--kernel", quick_place / "p.c", "-n", 3, 4, 5, "--init", "zero", "-o", quick_place / "out.npy", "--overwrite"]
+    for text, number in ((str(2**60), 2**60), (f"{ODD}.0", 2**53), ("-0009007199254740994", -ODD - 1), ("+12", 12), ("0", 0), ("7/2", 3), ("1e18", 10**18), ("-000", 0)):
+        memext.run(*run, "-t", 1, "--backend", "dram", "--param", f"a={text}")
+        assert int(np.load(quick_place / "out.npy")[2, 2, 2]) == number, text
+    for text in (ODD, -ODD, 2**64 - 1, 10**30 + 1, "1" * 300):
+        memext.refused("run", *run, "-t", 1, "--backend", "dram", "--param", f"a={text}", naming=["parameters are doubles", "2^53", ".0 if that will do"])
+    for text in ("nan", "inf", "1" * 400):
+        memext.refused("run", *run, "-t", 1, "--backend", "dram", "--param", f"a={text}", naming=["no finite number"])
+    memext.run(*run, "-t", 1, "-d", quick_place / "p.memext", "--keep", "--param", f"a={2**60}")
+    memext.refused("run", "--resume", "-d", quick_place / "p.memext", "-t", 3, "--edit-param", f"a={ODD}", naming=["--edit-param", "parameters are doubles"])
+    memext.run("--resume", "-d", quick_place / "p.memext", "-t", 3, "-o", quick_place / "out.npy", "--overwrite")
+    assert int(np.load(quick_place / "out.npy")[2, 2, 2]) == 2**60
+
+
 def plus(cell, more, low, high):
     """What a cell holds when a real is added to it."""
     total = float(cell) + more
