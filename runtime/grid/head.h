@@ -50,7 +50,8 @@ int mx_hdf5_open(int fd, const char *path, const char *inside, bool any, int ran
 int mx_array_check_length(const char *path, const struct mx_npy *npy, mx_why *why);
 /* Which cells of a file stand for no value. */
 struct mx_array_missing {
-    double fill[16], low, high; /* a NaN is one too; cells below low or above high */
+    /* Which has all whole numbers of 64 bits. A NaN is one too; cells below low or above high. */
+    long double fill[16], low, high;
     int n_fills;
     bool has_low, has_high;
 };

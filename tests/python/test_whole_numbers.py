@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # ruff: noqa: F811 - fixtures of other files
 """Whole numbers that no double has: users' numbers come to cells of 64 bits as they are, or are refused with the value, the limit and the way out."""
+import importlib.util
 import math
 
 import numpy as np
@@ -47,6 +48,39 @@ def test_frames_are_exact(memext, quick_place, words):
     for word, naming in ((f"i={2**63}", [str(2**63), "i64", str(2**63 - 1)]), ("n=-1", ["-1", "u64", str(2**64 - 1)]), (f"n={2**64}", ["u64", str(2**64 - 1)]),
                          (f"i={ODD + 1}.0", ["digits alone"]), ("i=0.5", ["0.5"])):
         memext.refused("run", *run, "--frame", word, "-t", 1, "-d", quick_place, naming=["frame value", *naming])
+
+
+def test_numbers_that_attributes_name_are_exact(memext, quick_place):
+    """Cells beside one without a value, or beside a limit, have values; those that are it, or beyond it, have none."""
+    if not importlib.util.find_spec("h5py") or "hdf5" not in memext("info").stdout:
+        pytest.skip("memext is built without HDF5, or h5py is not here")
+    import h5py
+    (quick_place / "wide.c").write_text(KERNEL)
+    run = ["--kernel", quick_place / "wide.c", "-t", 0, "--backend", "dram", "-o", f"i={quick_place}/i.out.npy", "-o", f"n={quick_place}/n.out.npy", "--overwrite"]
+    cells = {"i": np.full((3, 4, 5), ODD), "n": np.full((3, 4, 5), 2**63 + 1, "u8")}
+    cells["i"][1, 1, 1:3] = -2**63, 2**63 - 1
+    cells["n"][1, 1, 1:3] = 0, 2**64 - 1
+    for field, number, attributes, missing in (
+        ("n", 2**64 - 1, {"_FillValue": 2**64 - 2}, False), ("n", 2**64 - 2, {"_FillValue": 2**64 - 2}, True), ("n", 2**63, {"missing_value": 2**63 + 2}, False),
+        ("i", -2**63, {"_FillValue": -2**63 + 2}, False), ("i", -2**63 + 2, {"_FillValue": -2**63 + 2}, True), ("i", 2**63 - 1, {"valid_max": 2**63 - 1}, False),
+        ("i", 2**63 - 1, {"valid_max": 2**63 - 2}, True), ("n", 2**53, {"valid_min": 0}, False), ("i", -2**63, {"valid_min": -2**63 + 1}, True)):
+        with h5py.File(quick_place / "f.h5", "w") as file:
+            for name, values in cells.items():
+                own = values.copy()
+                if name == field:
+                    own[2, 1, 1] = number
+                file[name] = own
+                for key, value in attributes.items() if name == field else ():
+                    file[name].attrs[key] = own.dtype.type(value)
+            want = {name: file[name][...] for name in cells}
+        given = [w for name in cells for w in ("--input", f"{name}={quick_place}/f.h5:/{name}")]
+        if missing:
+            plane = 1 if (field, number) in (("i", 2**63 - 1), ("i", -2**63)) else 2
+            memext.refused("run", *run, *given, naming=["cells without a value", f"from plane {plane} on"])
+            continue
+        memext.run(*run, *given)
+        for name, values in want.items():
+            assert np.load(quick_place / f"{name}.out.npy").tobytes() == values.tobytes(), (field, attributes)
 
 
 def test_parameters_are_doubles(memext, quick_place):
