@@ -298,7 +298,7 @@ class Edits:
         else:
             plane = source_of(run, name, value)._plane(name, value, z + h, run._problem.dtype_of(name))
         if frame and name in run._problem.bare and by is None:
-            raise MemextError(f"{name} has no frame, and the function that changes the state wants planes with theirs: give {name} one of {h} cells", errno.EINVAL)
+            raise MemextError(f"{name} has no frame, and the function that changes the state wants {'rows' if run._problem.flat else 'planes'} with theirs: give {name} one of {h} cells", errno.EINVAL)
         less = [n - min(off, n) for n in run._problem.halo[1:]]
         plane = plane[tuple(slice(n, extent - n) for n, extent in zip(less, plane.shape))].copy()
         plane.flags.writeable = False

@@ -19,7 +19,7 @@ from .flat import halo_of, of_user
 from .kernel import Kernel, state_type
 from .profiles import Profile, three_extents, whole_shape
 from .words import absolute, words_of
-from .sources import Source, as_values, converted, file_option, framed_shape
+from .sources import INITS, Source, as_values, converted, file_option, framed_shape
 from .series import Series, take
 from .values import Constant, Values
 
@@ -77,7 +77,8 @@ class Problem:
             given["u"] = given.pop("init", "random")
         fields: dict[str, Any] = {}
         for name in self.names:
-            value = of_user(given.pop(name), name) if self.flat else given.pop(name)
+            value = given.pop(name)
+            value = of_user(value, name) if self.flat and not (isinstance(value, str) and value in INITS) else value
             fields[name] = as_values(three_extents(value) if k is not None and name in k.fixed else value, name, 1)
         self.extra = {name: absolute(name.replace("_", "-"), value, self._directory) for name, value in given.items()}
         if k is not None:

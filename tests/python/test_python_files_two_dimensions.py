@@ -179,3 +179,17 @@ def test_pictures(mx, kept, tmp_path):
     for shown in (store, store["u"]):
         assert "data:image/png" in shown._repr_html_() and "in this picture" in shown._repr_html_()
     assert importlib.import_module("memext.__main__").main(["view", str(kept[0]), "-o", str(tmp_path / "v.png")]) == 0
+
+
+def test_damage_is_told_by_row(mx, quick_place):
+    u, k, m = begin(1, "f8", "f4", "u1")
+    place = quick_place / "d.memext"
+    with mx.Run(heat_kernel(mx), u=u, k=k, m=m, device=place, dram="64MiB", integrity=True, keep=True) as run:
+        run.advance(3)
+    stored = bytearray(place.read_bytes())
+    stored[stored.find(plain(u, k, m, 3)[20].tobytes()) + 99] ^= 1
+    place.write_bytes(stored)
+    field = mx.open(place)["u"]
+    with pytest.raises(mx.MemextError, match="u, row 20, gave other data than was written"):
+        field[...]
+    assert field[21, 5] == plain(u, k, m, 3)[21, 5]

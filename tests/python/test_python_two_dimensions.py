@@ -79,8 +79,10 @@ def test_files_and_numbers_and_arrays_without_frames(mx, quick_place, tmp_path):
             assert run["u"][...].tobytes() == plain(framed, around, m, 4).tobytes(), frame
 
 
-def test_patterns_need_a_shape_of_two_numbers(mx, quick_place):
+def test_patterns_need_a_shape_of_two_numbers(mx, quick_place, tmp_path, monkeypatch):
     kernel = heat_kernel(mx)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "random").mkdir()  # of the same name
     with mx.Run(kernel, u="random", k=1.0, m=2, shape=(NY, NX), device=quick_place, dram="64MiB") as run:
         begun = run["u"][...] if run.advance(0) else None
         run.advance(3)

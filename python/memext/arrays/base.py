@@ -22,6 +22,7 @@ class Array:
     name = "array"
     path: pathlib.Path | None = None
     files: list[pathlib.Path] | None = None  # where there are several
+    word = "plane"  # what the first dimension counts; of two dimensions "row"
 
     def __init__(self, shape: tuple[int, ...], dtype: Any):
         self.shape, self.dtype = tuple(int(n) for n in shape), np.dtype(dtype)

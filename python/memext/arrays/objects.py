@@ -85,9 +85,9 @@ class ObjectArray(Array):
             if self.path is None:
                 self.failed = error
                 raise
-            raise unreadable(f"{self.path}: {self.name}, planes {z.start} to {max(z.start, z.stop - 1)},", error, errno.EIO) from error
+            raise unreadable(f"{self.path}: {self.name}, {self.word}s {z.start} to {max(z.start, z.stop - 1)},", error, errno.EIO) from error
         if isinstance(found, np.ma.MaskedArray):
-            check_mask(found, self.name, z)
+            check_mask(found, self.name, z, self.word)
             found = found.data
         if found.shape != (cells_in(z), cells_in(y), cells_in(x)) or found.dtype.newbyteorder("=") != self.dtype.newbyteorder("="):
             raise refusal(f"{self.name}: its cells are said to be {self.dtype.name}, and {found.shape} cells of {found.dtype.name} come where "
@@ -119,7 +119,7 @@ class ObjectArray(Array):
             return first, end
         if self._computed and not self._told:
             self._told = True
-            warnings.warn(f"{self.name}: chunks are {end - first} planes deep, and {most} have room, so each is computed {-(-(end - first) // most)} times: "
+            warnings.warn(f"{self.name}: chunks are {end - first} {self.word}s deep, and {most} have room, so each is computed {-(-(end - first) // most)} times: "
                           f"rechunk({{0: {most}}}), or give the run more DRAM", stacklevel=2)
         first += (z - first) // most * most
         return first, min(first + most, end)

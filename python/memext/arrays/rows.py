@@ -2,13 +2,11 @@
 """Arrays of two dimensions, y, x. In the library their rows are planes of one row: arrays (ny, 1, nx)."""
 from __future__ import annotations
 
-import pathlib
 from typing import Any
 
 import numpy as np
 
-from ..errors import refusal
-from .base import ACTIONS, Array, box_of
+from .base import Array, box_of
 
 
 class Rows(Array):
@@ -18,6 +16,7 @@ class Rows(Array):
         """planes: (ny, 1, nx)."""
         super().__init__((planes.shape[0], planes.shape[2]), planes.dtype)
         self.planes_of, self.name, self.path = planes, planes.name, planes.path
+        planes.word = self.word = "row"
 
     def read(self, y: slice, x: slice) -> np.ndarray:  # type: ignore[override]
         return self.planes_of.read(y, slice(0, 1, 1), x)[:, 0]
