@@ -6,7 +6,6 @@ from . import _core
 from .arrays import ACTIONS as _ACTIONS
 from .arrays import Array, Store
 from .errors import KernelError, MemextError, MemoryRefused, NotFinite
-from .flat import Rows as _Rows
 from .formats import open
 from .kernel import Kernel, Reduced, Reduction, kernel, reduce, stages, staggered
 from .looking import array_html as _array_html
@@ -19,7 +18,7 @@ from .saving import link, save
 from .sources import ramp
 from .translate import maximum, minimum, sqrt, where
 
-_ACTIONS.update(save=save, pyramid=pyramid, link=link, array_html=_array_html, store_html=_store_html, rows=_Rows)
+_ACTIONS.update(save=save, pyramid=pyramid, link=link, array_html=_array_html, store_html=_store_html)
 __version__ = _core.version()
 __all__ = ["Array", "Kernel", "KernelError", "MemextError", "MemoryRefused", "NotFinite", "Plan", "Reduced", "Reduction", "Report", "Run", "Store", "info",
            "kernel", "link", "maximum", "minimum", "open", "plan", "pyramid", "ramp", "reduce", "save", "sqrt", "stages", "staggered", "timeline", "view",

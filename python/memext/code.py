@@ -52,8 +52,18 @@ class Code:
         self.radius = max(self.radius, self.fixed_radius)
         for reduction in reductions:
             self.fixed_radius = max(self.fixed_radius, reduction.translate(self).reach(set(kernel.fixed)))
+            self._check_taken_along(reduction)
         self.flat = self._is_flat()
         self.text = self._write()
+
+    def _check_taken_along(self, reduction: Any) -> None:
+        """What comes with the steps of a staggered kernel is of the fields that the first function computes."""
+        part = reduction.part(self.kernel)
+        others = [n for n in part.fields if n in self.kernel.state] if self.form == "staggered" else []
+        if others:
+            raise KernelError(f"{reduction.name} reads {', '.join(others)}, and reductions that a run of a staggered kernel takes along read what its first function "
+                              f"computes, {', '.join(self.kernel.partner)}: leave it out of reductions, and ask run.reduce({reduction.name}) between steps",
+                              part.file, part.line)
 
     def _is_flat(self) -> bool:
         """Does it compute grids of two dimensions? All its neighbours have two offsets then."""
@@ -91,7 +101,8 @@ class Code:
             body = [f"    const {ex.c_type(node)} {name} = {writer.text(node)};" for name, node in statements]
             bodies.append("\n".join([f"MX_REDUCE({reduction.name})", *body, f"    RESULT({writer.text(values[0])});", "MX_END\n"]))
         made_from = "SymPy expressions" if isinstance(k._parts[0], SymbolicPart) else "a Python function"
-        lines = [f"/* {k.name}: made from {made_from} by the package memext. */", f'#define MX_NAME "{k.name}"',
+        comment, quoted = k.name.replace("*/", "* /"), k.name.replace("\\", "\\\\").replace('"', '\\"')
+        lines = [f"/* {comment}: made from {made_from} by the package memext. */", f'#define MX_NAME "{quoted}"',
                  f"#define MX_RADII {self.radius}, {self.radius}, 0" if self.flat else f"#define MX_RADIUS {self.radius}"]
         if self.fixed_radius > 0:
             lines.append(f"#define MX_FIXED_RADIUS {self.fixed_radius}")
@@ -128,7 +139,7 @@ class Code:
     def write(self, folder: Any = None) -> pathlib.Path:
         digest = hashlib.blake2b(self.text.encode(), digest_size=8).hexdigest()
         folder = pathlib.Path(folder) if folder is not None else cache_folder()
-        path = folder / f"{self.kernel.name}-{digest}.c"
+        path = folder / f"{self.kernel.name.replace('/', '_')}-{digest}.c"
         if not path.exists() or path.read_text() != self.text:
             handle, temporary = tempfile.mkstemp(dir=folder, suffix=".c")
             with os.fdopen(handle, "w") as file:

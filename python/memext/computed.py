@@ -2,11 +2,15 @@
 """Cells that are computed: ramps and functions. Each has an identity, by which a run tells it from other initial values."""
 from __future__ import annotations
 
+import errno
+import inspect
 from typing import Any, Callable
 
 import numpy as np
 
 from .errors import MemextError
+from .exact import real
+from .flat import of_user
 from .formats import as_array
 from .identity import Texts, identity_of
 from .values import Values
@@ -18,8 +22,14 @@ class Ramp(Values):
     def __init__(self, axis: str, first: float, last: float, where: Any = None):
         if axis not in ("x", "y", "z"):
             raise MemextError(f"the axis {axis!r} of a ramp: x, y or z")
-        self.axis, self.first, self.last = "zyx".index(axis), float(first), float(last)
-        self.where = None if where is None else as_array(where, "where")
+        self.name_of_axis, self.axis, self.first, self.last = axis, "zyx".index(axis), real(first, "a ramp's first value"), real(last, "a ramp's last value")
+        flat = len(getattr(where, "shape", ())) == 2
+        self.where = None if where is None else as_array(of_user(where, "where") if flat else where, "where")
+
+    def begin(self, name: str, flat: bool, frame: int) -> None:
+        if flat and self.name_of_axis == "z":
+            raise MemextError(f"{name} is a ramp along z, and the kernel computes grids of two dimensions: x and y", errno.EINVAL)
+        self.axis = 0 if flat and self.name_of_axis == "y" else "zyx".index(self.name_of_axis)  # rows are planes
 
     def shape(self) -> tuple[int, int, int] | None:
         return None if self.where is None else self.where.shape
@@ -35,21 +45,35 @@ class Ramp(Values):
         return np.where(self.where.plane(z) != 0, values, 0.0)
 
     def identity(self) -> str:
-        return f"ramp {self.axis} {self.first!r} {self.last!r} {identity_of(self.where) if self.where is not None else ''}"
+        return f"ramp {'zyx'.index(self.name_of_axis)} {self.first!r} {self.last!r} {identity_of(self.where) if self.where is not None else ''}"
 
 
 class Function(Values):
-    """function(x, y, z) of interior indices, arrays that broadcast; the frame has negative ones and those from n on."""
+    """function(x, y, z) of interior indices, arrays that broadcast; the frame has negative ones and those from n on. Of two dimensions function(x, y), for
+    each row."""
 
     def __init__(self, function: Callable, frame: int = 0):
-        self.function, self.frame = function, frame
+        self.function, self.frame, self.flat = function, frame, False
         self._identity: str | None = None
         self._tried: dict[int, Any] = {}  # planes that are the first to be asked for
+
+    def begin(self, name: str, flat: bool, frame: int) -> None:
+        self.flat, self.frame = flat, frame
+        places = "x, y" if flat else "x, y, z"
+        try:
+            inspect.signature(self.function).bind(*places.split(", "))
+        except ValueError:  # functions of C say nothing of themselves
+            pass
+        except TypeError:
+            raise MemextError(f"{name} is given a function that does not take {places}: of grids of {'two' if flat else 'three'} dimensions a field is a function "
+                              "of these alone", errno.EINVAL) from None
 
     def plane(self, z: int, shape: tuple[int, int, int]) -> Any:
         if z in self._tried:
             return self._tried.pop(z)
         h = self.frame
+        if self.flat:
+            return self.function(np.arange(-h, shape[2] - h), z - h)
         y, x = np.arange(-h, shape[1] - h)[:, None], np.arange(-h, shape[2] - h)[None, :]
         return self.function(x, y, z - h)
 

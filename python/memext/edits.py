@@ -13,16 +13,17 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .arrays import Array, RawArray
+from .arrays import Array, RawArray, Rows
 from .arrays.base import box_of, cells_in
 from .errors import MemextError
-from .flat import Rows, of_user
+from .exact import array_of
+from .flat import of_user
 from .identity import files_of
 from .images import Images
 from .reducing import source_of
 from .series import AtStep
 from .sources import Source, as_values, converted
-from .values import Values
+from .values import Constant, Values
 
 Planes = Mapping[str, np.ndarray]
 
@@ -52,7 +53,7 @@ class Assignment:
             if getattr(value, "_check", None) is None:  # else it looks itself
                 self.files = {path: _state_of(path) for path in files_of(value)}
             return
-        cells = np.asarray(value)
+        cells = array_of(value, field)
         try:
             cells = np.broadcast_to(converted(cells.copy(), dtype, field), asked)
         except ValueError:
@@ -140,14 +141,14 @@ class Replacement:
         self.field, self.reads = field, set[str]()
         problem, h = run._problem, run.radius
         self.value = as_values(of_user(value, field) if problem.flat else value, field, h)
-        if isinstance(self.value, str) or (problem.flat and hasattr(self.value, "frame")):
-            what = "an array or a number" if problem.flat else "an array, a number or a function of x, y, z"
-            raise MemextError(f"{field} is given {value!r}; {what} is needed", errno.EINVAL)
+        if isinstance(self.value, str):
+            raise MemextError(f"{field} is given {value!r}; an array, a number or a function of x, y{'' if problem.flat else ', z'} is needed", errno.EINVAL)
         framed = problem.framed(problem.shape)
         self.source = Source({problem.library_name(field): self.value}, {problem.library_name(field): problem.dtype_of(field)}, framed, problem.halo, run.frame)
         if isinstance(self.value, Values):
-            if hasattr(self.value, "frame"):
-                self.value.frame = h
+            self.value.begin(field, problem.flat, h)
+            if isinstance(self.value, Constant):
+                converted(self.value.value, problem.dtype_of(field), field)
             return
         shape, bare = tuple(self.value.shape), problem.fixed_radius == 0
         if shape == framed:
@@ -297,7 +298,7 @@ class Edits:
         else:
             plane = source_of(run, name, value)._plane(name, value, z + h, run._problem.dtype_of(name))
         if frame and name in run._problem.bare and by is None:
-            raise MemextError(f"{name} has no frame, and the function that changes the state wants planes with theirs: give {name} one of {h} cells", errno.EINVAL)
+            raise MemextError(f"{name} has no frame, and the function that changes the state wants {'rows' if run._problem.flat else 'planes'} with theirs: give {name} one of {h} cells", errno.EINVAL)
         less = [n - min(off, n) for n in run._problem.halo[1:]]
         plane = plane[tuple(slice(n, extent - n) for n, extent in zip(less, plane.shape))].copy()
         plane.flags.writeable = False

@@ -13,6 +13,7 @@ import numpy as np
 from .celltypes import type_name
 from .code import Code
 from .errors import KernelError
+from .exact import real
 from .part import Part, check_name, types_by_name
 from .reductions import Reduced, Reduction
 from .series import take
@@ -20,6 +21,7 @@ from .symbolic import SymbolicPart, is_symbolic
 
 __all__ = ["Kernel", "Reduced", "Reduction", "kernel", "reduce", "staggered", "stages"]
 
+MOST_NAME = 63  # bytes, as in memext/cell.h
 MOST_STAGES = 16  # of a step, as in memext/cell.h
 
 
@@ -34,6 +36,9 @@ class Kernel:
         self._parts, self._fixed, self.params, self.name = functions, fixed, params, name
         self._outputs = outputs or [state]
         self.state, self.partner, self._form, self._dtype = state, partner, form, dtype
+        if not isinstance(name, str) or not name.isprintable() or not 0 < len(name.encode(errors="replace")) <= MOST_NAME:
+            raise KernelError(f"a kernel cannot be called {name!r}: a name has 1 to {MOST_NAME} printable bytes; give another one with name='...'",
+                              functions[0].file, functions[0].line)
         unknown = [n for n in dtype if n not in state + partner] if isinstance(dtype, Mapping) else []
         if unknown:
             raise KernelError(f"dtype names {', '.join(map(str, unknown))}: the state of {name} is {', '.join(state + partner)}", functions[0].file, functions[0].line)
@@ -183,7 +188,7 @@ def kernel(function: Callable | Mapping[Any, Any] | None = None, *, fixed: Any =
         heat = memext.kernel({u: u[0,0,0] + dt * k[0,0,0] * (...)}, fixed="k", params={"dt": 0.1}, name="heat")
     """
     def make(function: Any) -> Kernel:
-        values = {n: float(v) for n, v in (params or {}).items()}
+        values = {n: real(v, f"params[{n!r}]") for n, v in (params or {}).items()}
         names = types_by_name(fixed)
         part: Any = SymbolicPart(function, names, values, name) if is_symbolic(function) else Part(function, names, values)
         for field in part.fields:
@@ -209,7 +214,7 @@ def staggered(first: Callable, second: Callable, *, fixed: Any = (), params: Map
         def e(ex, ey, ez, hx, hy, hz, eps, s): ...
         fdtd = memext.staggered(h, e, fixed="eps", params={"s": 0.5})
     """
-    values = {n: float(v) for n, v in (params or {}).items()}
+    values = {n: real(v, f"params[{n!r}]") for n, v in (params or {}).items()}
     names = types_by_name(fixed)
     parts = [Part(f, names, values) for f in (first, second)]
     fields = [_computed(part, dtype) for part in parts]
@@ -241,7 +246,7 @@ def stages(*functions: Callable, fixed: Any = (), params: Mapping[str, float] | 
         raise KernelError(f"memext.stages has {len(functions)} functions: give it 1 to {MOST_STAGES}, one for each stage of a step")
     if any(is_symbolic(function) for function in functions):
         raise KernelError("memext.stages is given expressions: give it a Python function for each stage")
-    values = {n: float(v) for n, v in (params or {}).items()}
+    values = {n: real(v, f"params[{n!r}]") for n, v in (params or {}).items()}
     names = types_by_name(fixed)
     parts = [Part(f, names, values) for f in functions]
     for part in parts:

@@ -16,7 +16,7 @@ import numpy as np
 from . import _core
 from .arrays import Array, Store
 from .errors import MemextError
-from .formats import as_array
+from .formats import as_rows_or_planes
 from .formats import open as open_any
 from .report import table_html
 
@@ -59,7 +59,7 @@ def slices_html(array: Array, most: int = _HTML_CELLS) -> str:
         f"<td><img style='image-rendering:pixelated;min-width:96px' alt='{axes}' src='data:image/png;base64,"
         f"{base64.b64encode(png(p, low, high)).decode()}'/><br/>{axes}</td>"
         for p, axes in zip(pictures, ("y x", "z x", "z y")))
-    return f"<table><tr>{images}</tr></table><p>{html.escape(array.name)}: {low:.6g} to {high:.6g} in these slices through the middle</p>"
+    return f"<table><tr>{images}</tr></table><p>{html.escape(array.name)}: {low:.6g} to {high:.6g} in {'this picture' if array.ndim == 2 else 'these slices through the middle'}</p>"
 
 
 def array_html(array: Array) -> str:
@@ -134,30 +134,31 @@ def view(what: Any, path: Any, dataset: str | None = None, most: int = 512) -> p
     arrays = snapshot.arrays if snapshot is not None else []
     if snapshot is None:
         if not isinstance(what, (Array, Store)):
-            what = as_array(what, "array") if hasattr(what, "shape") else open_any(what, dataset)
+            what = as_rows_or_planes(what, "array") if hasattr(what, "shape") else open_any(what, dataset)
         arrays = [what[n] for n in ([dataset] if dataset else what.fields)] if isinstance(what, Store) else [what]
     if not arrays:
         raise MemextError(f"{what.path} holds no state: {what.info['why']}")
     for array in arrays:
         if array.dtype.kind not in "biuf" or array.size == 0:
             raise MemextError(f"{array.name} has {array.shape} cells of {array.dtype}: some real numbers are needed for a picture", errno.EINVAL)
-    figure, axes = pyplot.subplots(len(arrays), 4, figsize=(16, 4 * len(arrays)), squeeze=False, constrained_layout=True)
+    across_of = {"z": ("y", "x"), "y": ("z", "x"), "x": ("z", "y")} if arrays[0].ndim == 3 else {"": ("y", "x")}
+    count, letters = len(across_of), "zyx"[-arrays[0].ndim:]
+    figure, axes = pyplot.subplots(len(arrays), count + 1, figsize=(4 * count + 4, 4 * len(arrays)), squeeze=False, constrained_layout=True)
     of = snapshot or (what if isinstance(what, Store) else None)
     if of is not None:
         figure.suptitle(f"step {when(of.step, of.time)}")
     for row, array in zip(axes, arrays):
         pictures = [_numbers(p) for p in array.slices(most)]
         low, high = _limits(pictures)
-        for axis, picture, (up, right), across, extent in zip(
-                row, pictures, (("y", "x"), ("z", "x"), ("z", "y")), "zyx",
-                ((array.shape[2], array.shape[1]), (array.shape[2], array.shape[0]), (array.shape[1], array.shape[0]))):
-            shown = axis.imshow(picture, vmin=low, vmax=high, origin="lower", extent=(0, extent[0], 0, extent[1]), interpolation="nearest")
-            axis.set(xlabel=right, ylabel=up, title=f"{array.name}, {across} = {array.shape['zyx'.index(across)] // 2}")
-        figure.colorbar(shown, ax=row[2])
+        for axis, picture, (across, (up, right)) in zip(row, pictures, across_of.items()):
+            width, height = (array.shape[letters.index(one)] for one in (right, up))
+            shown = axis.imshow(picture, vmin=low, vmax=high, origin="lower", extent=(0, width, 0, height), interpolation="nearest")
+            axis.set(xlabel=right, ylabel=up, title=f"{array.name}, {across} = {array.shape[letters.index(across)] // 2}" if across else array.name)
+        figure.colorbar(shown, ax=row[count - 1])
         sample = _numbers(_sample(array))
         sample = sample[np.isfinite(sample)]
-        row[3].hist(sample, bins=_edges(sample))
-        row[3].set(xlabel=array.name, ylabel="cells", title=f"{array.dtype.name} {array.shape}", yscale="log")
+        row[count].hist(sample, bins=_edges(sample))
+        row[count].set(xlabel=array.name, ylabel="cells", title=f"{array.dtype.name} {array.shape}", yscale="log")
     figure.savefig(_core.regular(path), dpi=100)
     pyplot.close(figure)
     return pathlib.Path(path)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
-import math
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 import numpy as np
 
 from .errors import MemextError
+from .exact import real
 from .series import Series
 
 
@@ -43,17 +43,14 @@ class Parameters(MutableMapping[str, Any]):
         return value.values if isinstance(value, Series) else value
 
     def __setitem__(self, name: str, value: Any) -> None:
-        try:
-            number = float(value) if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) else math.nan
-        except OverflowError:
-            number = math.nan
         known = {**self._defaults, **self._of_reductions}
         if name not in known:
             raise MemextError(f"{name} is no parameter of the kernel: it has {', '.join(known) or 'none'}", errno.EINVAL)
         if isinstance(self._given.get(name), Series):
             raise MemextError(f"the parameter {name} has a value for each step: give others with params when the run is made", errno.EINVAL)
-        if not math.isfinite(number):
+        if not isinstance(value, (int, float, np.number)) or isinstance(value, bool):
             raise MemextError(f"params[{name!r}] = {value!r}: a finite number is needed", errno.EINVAL)
+        number = real(value, f"params[{name!r}]")
         when = self._when()
         if when == "begin":
             self._given[name] = number

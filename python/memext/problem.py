@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, RawArray
+from .arrays import Array, RawArray, shape_of
 from .celltypes import REALS, dtype_of
 from .code import cache_folder
 from .errors import MemextError
-from .flat import halo_of, of_user, shape_of
+from .flat import halo_of, of_user
 from .kernel import Kernel, state_type
 from .profiles import Profile, three_extents, whole_shape
 from .words import absolute, words_of
-from .sources import Source, as_values, file_option, framed_shape
+from .sources import INITS, Source, as_values, converted, file_option, framed_shape
 from .series import Series, take
-from .values import Values
+from .values import Constant, Values
 
 RADII = {"star7": 1, "edge19": 1, "box27": 1, **{f"star{6 * h + 1}": h for h in range(2, 9)}}
 
@@ -77,7 +77,8 @@ class Problem:
             given["u"] = given.pop("init", "random")
         fields: dict[str, Any] = {}
         for name in self.names:
-            value = of_user(given.pop(name), name) if self.flat else given.pop(name)
+            value = given.pop(name)
+            value = of_user(value, name) if self.flat and not (isinstance(value, str) and value in INITS) else value
             fields[name] = as_values(three_extents(value) if k is not None and name in k.fixed else value, name, 1)
         self.extra = {name: absolute(name.replace("_", "-"), value, self._directory) for name, value in given.items()}
         if k is not None:
@@ -94,10 +95,10 @@ class Problem:
                         raise MemextError(f"{n}: {k.name} reads no step before (its form is {self.code.form})", errno.EINVAL)
                     self.state[n] = self.code.dtypes[n[:-4]]
         for name, value in fields.items():
-            if hasattr(value, "frame") and isinstance(value, Values):
-                if self.flat:
-                    raise MemextError(f"{name}: functions of x, y, z are of grids of three dimensions so far; give an array (ny, nx)", errno.ENOTSUP)
-                value.frame = self.radius
+            if isinstance(value, Values):
+                value.begin(name, self.flat, self.radius)
+            if isinstance(value, Constant):
+                converted(value.value, self.dtype_of(name), name)
         self.fields = fields
         if self.frame != "included" and not any(isinstance(value, Array) for value in fields.values()):
             raise MemextError(f"frame={self.frame!r} is put around arrays, and no field is an array: numbers, patterns and functions have a frame already. "

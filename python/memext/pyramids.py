@@ -6,10 +6,10 @@ import errno
 import pathlib
 from typing import Any
 
-from .arrays import Array, Store
+from .arrays import Array, Store, as_users_have, planes_of, shape_of
 from .coarse import coarse_type, shapes
 from .errors import MemextError
-from .formats import WRITTEN, as_array
+from .formats import WRITTEN, as_rows_or_planes
 from .formats import open as open_any
 from .replacing import check_free, name_beside, remove, replace, sync, writing
 from .saving import time_of, xdmf
@@ -23,7 +23,7 @@ def pyramid(what: Any, path: Any, levels: int = 3, *, frame: bool = False, overw
     Returns {field: [all of it, 2x, 4x, ...]}: napari takes such a list as it is, add_image(levels["u"], multiscale=True)."""
     path = pathlib.Path(path)
     if not isinstance(what, (Array, Store)):
-        what = as_array(what, "array") if hasattr(what, "shape") else open_any(what)
+        what = as_rows_or_planes(what, "array") if hasattr(what, "shape") else open_any(what)
     if not 1 <= levels <= 16:
         raise MemextError(f"{levels} levels of a pyramid: 1 to 16", errno.EINVAL)
     if isinstance(what, Store):
@@ -32,6 +32,8 @@ def pyramid(what: Any, path: Any, levels: int = 3, *, frame: bool = False, overw
         whole = {pathlib.PurePath(what.name).stem or "array": what}
     if not whole:
         raise MemextError(f"{what.path} holds no state: {what.info['why']}")
+    flat = any(array.ndim == 2 for array in whole.values())
+    whole = {n: planes_of(array) for n, array in whole.items()}
     for name, array in whole.items():
         if array.dtype.kind not in "biuf":
             raise MemextError(f"{name} has cells of {array.dtype}; pyramids are of real numbers", errno.EINVAL)
@@ -46,14 +48,14 @@ def pyramid(what: Any, path: Any, levels: int = 3, *, frame: bool = False, overw
     beside, time = name_beside(path), time_of(what) if isinstance(what, Store) else 0
     try:
         with writing(path, whole.values()):
-            format_.pyramid(beside, whole, levels)
+            format_.pyramid(beside, whole, levels, flat)
             sync(beside)
         replace(beside, path, overwrite)
         for k, (file, shape) in enumerate(zip(drawn, shapes(next(iter(whole.values())), levels)), 1):
             drawn_beside = name_beside(file)
-            fields = {n: (f"{n}/{2**k}x", shape, coarse_type(a)) for n, a in whole.items()}
+            fields = {n: (f"{n}/{2**k}x", shape_of(shape, flat), coarse_type(a)) for n, a in whole.items()}
             xdmf(drawn_beside, path.name, f"{2**k}x", 2**k, (2**k - 1) / 2, time, fields)
             replace(drawn_beside, file, overwrite)
     finally:
         remove(beside)
-    return {n: [a, *(open_any(path, f"{n}/{2**k}x") for k in range(1, levels + 1))] for n, a in whole.items()}
+    return {n: [as_users_have(a, flat), *(open_any(path, f"{n}/{2**k}x") for k in range(1, levels + 1))] for n, a in whole.items()}

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import RawArray
+from .arrays import RawArray, planes_of
 from .errors import KernelError, MemextError
-from .flat import planes_of
 from .kernel import Reduced, Reduction
 from .lookup import misfits
 from .profiles import Profile

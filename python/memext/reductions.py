@@ -10,6 +10,7 @@ from typing import Any, Callable
 import numpy as np
 
 from .errors import KernelError
+from .exact import real
 from .known import Taker
 from .part import Part
 from .translate import Cell
@@ -25,7 +26,7 @@ class Reduction:
             raise KernelError(f"op {op!r} is not known: {', '.join(OPERATIONS)}")
         if per not in (None, "z"):
             raise KernelError(f"per {per!r} is not known: None (one number) or 'z' (one for every plane)")
-        self.function, self.per, self.op, self.params = function, per, op, {n: float(v) for n, v in (params or {}).items()}
+        self.function, self.per, self.op, self.params = function, per, op, {n: real(v, f"params[{n!r}]") for n, v in (params or {}).items()}
         self.name = self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self._taken = Taker().function(function) if isinstance(function, types.FunctionType) else None

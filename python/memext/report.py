@@ -29,13 +29,23 @@ def flat(value: dict, before: str = "") -> dict[str, Any]:
     return out
 
 
+def _types(problem: dict) -> str:
+    """The type of all fields, or that of each where they differ."""
+    kernel = problem.get("kernel")
+    groups = [] if kernel is None else [{**kernel["state"], **kernel.get("partner", {})}, kernel["fixed"]]
+    if len({kind for group in groups for kind in group.values()} | {problem["dtype"]}) == 1:
+        return problem["dtype"]
+    return f"({'; read-only '.join(', '.join(f'{name} {kind}' for name, kind in group.items()) for group in groups if group)})"
+
+
 class Report(dict):
     """The library's JSON report: problem, machine, plan, predictions and, of a run that has ended, what was measured."""
 
     def rows(self) -> list[tuple[str, str]]:
         p, q = self["problem"], self["plan"]
         what = p["kernel"]["name"] if p.get("kernel") else p["stencil"]
-        rows = [("problem", f"{p['nx']} x {p['ny']} x {p['nz']} cells, {p['nt']} steps, {what} {p['dtype']}"),
+        extents = " x ".join(str(p[axis]) for axis in ("nx", "ny", "nz")[:p["dimensions"]])
+        rows = [("problem", f"{extents} cells, {p['nt']} steps, {what} {_types(p)}"),
                 ("plan", f"{q['algorithm']}, engine {q['engine']}, by {q['by']} bz {q['bz']} bt {q['bt']}, {q['threads']} threads"),
                 ("DRAM", f"{_core.size_text(self['dram_budget_bytes'])} for the run"),
                 ("predicted", f"read {_core.size_text(self['predicted_read_bytes'])}, write {_core.size_text(self['predicted_write_bytes'])}, "

@@ -16,10 +16,9 @@ from typing import Any, Callable
 import numpy as np
 
 from . import _core, replaced
-from .arrays import Array, ObjectArray, Store
+from .arrays import Array, ObjectArray, Rows, Store
 from .edits import Edits, ReplacedArray, StateArray
 from .errors import KernelError, MemextError
-from .flat import Rows
 from .images import Images
 from .job import Job
 from .kernel import Kernel, Reduced, Reduction
@@ -46,8 +45,8 @@ class Run:
             run["u"].save("u.h5")
 
     Fields, by name (u, c, ...; the step before of leapfrog kernels as NAME_old): an array in memory, a file or store (memext.open, or its
-    path), anything with shape, dtype and slices, a number, memext.ramp, a function of x, y, z, or the name of one of the library's
-    ("random", "gauss", "linear", "corner", "zero"). frame: "included": arrays have the frame of `radius` cells on every side (the default);
+    path), anything with shape, dtype and slices, a number, memext.ramp, a function of x, y, z (of two dimensions x, y), or the name of one of the
+    library's ("random", "gauss", "linear", "corner", "zero"). frame: "included": arrays have the frame of `radius` cells on every side (the default);
     "edge", "mirror", "periodic" or a number: they have none, and this makes it. shape: interior cells (nz, ny, nx), where no array says. Of a kernel of two dimensions (u[dx, dy]) all is (ny, nx).
 
     device: the directory, file (a new one ends in .memext or .store) or block device of the store; None: a directory that is made beside the program and
@@ -97,7 +96,7 @@ class Run:
         self._left = False  # it has left a state itself: what it began with is needed no more
         self._directory = os.getcwd()  # which all that has no absolute path is in, whatever the program does later
         self._device = device and os.path.join(self._directory, os.fsdecode(device))
-        if isinstance(frame, str) and frame not in FRAMES or isinstance(frame, bool) or not isinstance(frame, (str, int, float, np.number)):
+        if isinstance(frame, str) and frame not in FRAMES or isinstance(frame, bool) or not isinstance(frame, (str, int, float, np.integer, np.floating)):
             raise MemextError(f"frame={frame!r}: {', '.join(FRAMES)} or a number are needed", errno.EINVAL)
         if not isinstance(resume, (bool, np.bool_)) and resume != "auto":
             raise MemextError(f"resume={resume!r}: 'auto', True or False is needed", errno.EINVAL)
@@ -201,15 +200,17 @@ class Run:
         field = self._problem.fields.get(name)
         if isinstance(field, Profile):
             field = field.given
-        if self._memory is not None and name in self._memory:
-            array = self._memory[name]
+        stored = self._problem.stored()
+        if self._memory is not None and stored.get(name, name) in self._memory:
+            array = self._memory[stored.get(name, name)]
             return Rows(ObjectArray(array.swapaxes(0, 1), name)) if self._problem.flat else ObjectArray(array, name)
         if self.backend in ANONYMOUS and self._memory is None:
             raise MemextError("nothing was computed yet: call advance or steps first", errno.ENOENT)
         if self.backend in ANONYMOUS:
             if isinstance(field, Array) and name in self._problem.fixed:
                 return field
-            raise KeyError(f"{name} is no array that backend {self.backend} keeps: {', '.join(self._memory or ())}")
+            way = f"; give {name} as an array, or take a device" if name in self._problem.fixed else ""
+            raise KeyError(f"{name} is no array that backend {self.backend} keeps: {', '.join(n for n, of in stored.items() if of in self._memory)}{way}")
         found = self._stored_array(name, field)
         return Rows(found) if self._problem.flat and found.ndim == 3 else found
 

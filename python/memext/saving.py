@@ -8,9 +8,9 @@ import pathlib
 from typing import Any
 
 from . import _core
-from .arrays import Array, Store
+from .arrays import Array, Store, planes_of, shape_of
 from .errors import MemextError
-from .formats import WRITTEN, as_array
+from .formats import WRITTEN, as_rows_or_planes
 from .formats.modules import module
 from .replacing import check_free, name_beside, remove, replace, sync, writing
 
@@ -19,7 +19,7 @@ def save(array: Any, path: Any, dataset: str | None = None, *, overwrite: bool =
     """Writes an array to .npy, .h5 (.hdf5), .zarr or .raw (.bin) without holding more than some planes of it; the file appears when it is whole.
 
     dataset: its name in HDF5 and Zarr (default: the array's). options: of h5py's create_dataset or zarr's create (chunks, compression ...)."""
-    array, path = as_array(array, "array"), pathlib.Path(os.fsdecode(path))
+    array, path = as_rows_or_planes(array, "array"), pathlib.Path(os.fsdecode(path))
     if array.dtype.kind not in "biufc":
         raise MemextError(f"{array.name} has cells of {array.dtype}; cells are numbers", errno.EINVAL)
     format_ = WRITTEN.get(path.suffix.lower())
@@ -31,8 +31,8 @@ def save(array: Any, path: Any, dataset: str | None = None, *, overwrite: bool =
     _check_space(array, path, options)
     beside = name_beside(path)
     try:
-        with writing(path, [array]):
-            format_.write(array, beside, dataset, **options)
+        with writing(path, [planes_of(array)]):
+            format_.write(planes_of(array), beside, dataset, array.ndim == 2, **options)
             sync(beside)
         replace(beside, path, overwrite)
     finally:
@@ -84,7 +84,8 @@ def _link(h5py: Any, store: Store, path: pathlib.Path, frame: bool) -> dict[str,
     shapes = {}
     with h5py.File(path, "w") as file:
         for name in store.fields:
-            whole, part = store[name], store.part(name, frame)
+            whole, part = store.planes(name), planes_of(store.part(name, frame))
+            shape = shape_of(part.shape, store.flat)
             cell, begin = whole.dtype.itemsize, part.offset - whole.offset
             columns, pitch = whole.plane_pitch // cell, whole.row_pitch // cell
             space = h5py.h5s.create_simple((whole.shape[0], columns))
@@ -93,7 +94,7 @@ def _link(h5py: Any, store: Store, path: pathlib.Path, frame: bool) -> dict[str,
             raw = file.require_group("raw")
             kind = h5py.h5t.py_create(whole.dtype, logical=True)
             h5py.h5d.create(raw.id, name.encode(), kind, space, plist)
-            virtual = h5py.h5s.create_simple(part.shape)
+            virtual = h5py.h5s.create_simple(shape)
             plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
             plist.set_layout(h5py.h5d.VIRTUAL)
             source = h5py.h5s.create_simple((whole.shape[0], columns))
@@ -103,7 +104,7 @@ def _link(h5py: Any, store: Store, path: pathlib.Path, frame: bool) -> dict[str,
             file[name].attrs["step"] = store.step
             if store.time is not None:
                 file[name].attrs["time"] = store.time
-            shapes[name] = (part.shape, whole.dtype)
+            shapes[name] = (shape, whole.dtype)
     return shapes
 
 
@@ -116,7 +117,8 @@ def xdmf(path: pathlib.Path, cells: str, name: str, spacing: float, origin: floa
     """Cells of the HDF5 file `cells` as points of a uniform grid at a time; fields: {field: (dataset, shape, dtype)}."""
     from xml.sax.saxutils import escape
     cells = escape(cells)
-    _, (nz, ny, nx), _ = next(iter(fields.values()))
+    _, extents, _ = next(iter(fields.values()))
+    rank = len(extents)
     kinds, bytes_ = {"f": "Float", "i": "Int", "u": "UInt"}, {"u1": "UChar", "i1": "Char"}
     attributes = "".join(
         f'      <Attribute Name="{field}" AttributeType="Scalar" Center="Node">\n'
@@ -126,8 +128,8 @@ def xdmf(path: pathlib.Path, cells: str, name: str, spacing: float, origin: floa
     path.write_text(
         f'<?xml version="1.0"?>\n<Xdmf Version="2.0">\n  <Domain>\n    <Grid Name="{name}" GridType="Uniform">\n'
         f'      <Time Value="{time!r}"/>\n'
-        f'      <Topology TopologyType="3DCORECTMesh" Dimensions="{nz} {ny} {nx}"/>\n'
-        '      <Geometry GeometryType="ORIGIN_DXDYDZ">\n'
-        f'        <DataItem Format="XML" Dimensions="3">{origin:g} {origin:g} {origin:g}</DataItem>\n'
-        f'        <DataItem Format="XML" Dimensions="3">{spacing:g} {spacing:g} {spacing:g}</DataItem>\n      </Geometry>\n'
+        f'      <Topology TopologyType="{rank}DCORECTMesh" Dimensions="{" ".join(map(str, extents))}"/>\n'
+        f'      <Geometry GeometryType="ORIGIN_DXDY{"DZ" if rank == 3 else ""}">\n'
+        f'        <DataItem Format="XML" Dimensions="{rank}">{" ".join([f"{origin:g}"] * rank)}</DataItem>\n'
+        f'        <DataItem Format="XML" Dimensions="{rank}">{" ".join([f"{spacing:g}"] * rank)}</DataItem>\n      </Geometry>\n'
         f'{attributes}    </Grid>\n  </Domain>\n</Xdmf>\n')

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .errors import MemextError
+from .exact import MOST, array_of, real, rounded
 
 
 class Series:
@@ -51,12 +52,14 @@ def _series(name: str, value: Any, directory: str) -> Series:
             value = np.load(path, allow_pickle=False)
         except (OSError, ValueError) as error:
             raise MemextError(f"params: {name}: {path}: {error}", errno.EINVAL) from error
-    array = np.asarray(value)
+    array = array_of(value, f"params: {name}")
     if array.ndim not in (1, 2) or array.dtype.kind not in "fiu" or array.size == 0:
         raise MemextError(f"params: {name} is an array of {array.dtype}, shape {array.shape}; a parameter over time has one dimension, a number for each step, or two, (steps, stages)", errno.EINVAL)
     if path is not None and array.dtype.str not in ("<f8", "<f4"):
         raise MemextError(f"params: {name}: {path} holds {array.dtype}; the file of a parameter over time holds f8 or f4", errno.EINVAL)
     values = np.ascontiguousarray(array, dtype="<f8")
+    if array.dtype.kind in "iu" and max(int(array.max()), -int(array.min())) > MOST and (lost := rounded(array.flat)) is not None:
+        raise MemextError(f"params: {name} has the whole number {lost}, and parameters are doubles, which round it beyond 2**53: give reals", errno.EINVAL)
     if not np.isfinite(values).all():
         raise MemextError(f"params: {name}: the value of the step {int(np.argmin(np.isfinite(values).all(axis=tuple(range(1, values.ndim)))))} is not finite", errno.EINVAL)
     return Series(values, path)
@@ -67,7 +70,7 @@ def take(params: Mapping[str, Any], directory: str) -> dict[str, float | Series]
     found: dict[str, float | Series] = {}
     for name, value in params.items():
         try:
-            found[name] = float(value) if np.ndim(value) == 0 else _series(name, value, directory)
+            found[name] = real(value, f"params[{name!r}]") if np.ndim(value) == 0 else _series(name, value, directory)
         except (TypeError, ValueError):
             found[name] = _series(name, value, directory)
     return found

@@ -15,6 +15,7 @@ from .arrays import Array, ObjectArray, RawArray
 from .celltypes import dtype_of, library_type, of_library
 from .computed import Function, Ramp
 from .errors import MemextError
+from .exact import array_of, is_whole, real, rounded
 from .formats import as_array
 from .identity import identity_of
 from .values import Constant, Values
@@ -24,7 +25,8 @@ FRAMES = ("included", "edge", "mirror", "periodic")
 
 
 def ramp(axis: str, first: float, last: float, where: Any = None) -> Ramp:
-    """Initial values that go linearly from `first` to `last` along "x", "y" or "z", frame included; 0 where the array `where` is 0."""
+    """Initial values that go linearly from `first` to `last` along "x", "y" or "z", of two dimensions along "x" or "y", frame included; 0 where the array
+    `where` is 0."""
     return Ramp(axis, first, last, where)
 
 
@@ -66,16 +68,29 @@ def _index(i: int, n: int, frame: Any) -> int:
     return min(max(i, 0), n - 1)
 
 
+def _type_beside(dtype: np.dtype, frame: Any) -> np.dtype:
+    """A type that has the cells of an array and the number around them."""
+    whole = is_whole(frame) or (math.isfinite(frame) and frame == np.trunc(frame))
+    if dtype.kind in "iu" and whole:
+        low, high = (min(int(np.iinfo(dtype).min), int(frame)), max(int(np.iinfo(dtype).max), int(frame)))
+        wide = (np.dtype(t) for t in (dtype, "i8", "u8") if np.iinfo(t).min <= low and high <= np.iinfo(t).max)
+        return next(wide, np.dtype(object))
+    if is_whole(frame):
+        real(frame, "frame")
+    return np.dtype("f8")
+
+
 def framed_plane(value: Array, z: int, shape: tuple[int, int, int], halo: tuple[int, int, int], frame: Any) -> np.ndarray:
     """Plane z of the grid with its frame, of an array without one. halo: cells of frame along the three axes."""
     if frame == "included":
         return value.plane(z)
     (nz, ny, nx), (h, hy, hx) = value.shape, halo
     if not isinstance(frame, str):
-        kind = value.dtype if value.dtype.kind in "iu" and frame == np.trunc(frame) and np.iinfo(value.dtype).min <= frame <= np.iinfo(value.dtype).max else "f8"
-        out = np.full(shape[1:], frame, dtype=kind)
+        kind = _type_beside(value.dtype, frame)
+        out = np.full(shape[1:], int(frame) if kind.kind in "iuO" else frame, dtype=kind)
         if h <= z < nz + h:
-            out[hy:ny + hy, hx:nx + hx] = value.plane(z - h)
+            plane = value.plane(z - h)
+            out[hy:ny + hy, hx:nx + hx] = converted(plane, kind, value.name) if kind.kind == "f" else plane
         return out
     rows = [_index(y - hy, ny, frame) for y in range(shape[1])]
     columns = [_index(x - hx, nx, frame) for x in range(shape[2])]
@@ -154,8 +169,9 @@ class Source:
         try:
             return np.broadcast_to(cells, self.shape[1:])
         except ValueError:
-            raise MemextError(f"field {name} is given a plane of {cells.shape}; planes of {self.shape[1:]} are needed, frame included, or what "
-                              "numpy broadcasts to them", errno.EINVAL) from None
+            what, wanted = ("row", self.shape[2:]) if self.halo[1] == 0 else ("plane", self.shape[1:])
+            raise MemextError(f"field {name} is given a {what} of {cells.shape}; {what}s of {wanted} are needed, frame included, or what numpy broadcasts to them",
+                              errno.EINVAL) from None
 
     def close(self) -> None:
         for value in self._arrays():
@@ -163,8 +179,10 @@ class Source:
 
 
 def converted(plane: Any, dtype: np.dtype, name: str) -> np.ndarray:
-    """Whole numbers are checked, so that nothing wraps round unseen."""
-    plane = np.asarray(plane)
+    """Whole numbers are checked, so that nothing wraps round unseen; masked cells are refused."""
+    plane = array_of(plane, f"field {name}")
+    if plane.dtype.kind == "O" and plane.size and all(map(is_whole, plane.flat)):
+        return _converted_objects(plane, dtype, name)
     if plane.dtype.kind not in "biuf":
         raise MemextError(f"field {name} is given values of {plane.dtype}; cells are real numbers", errno.EINVAL)
     if dtype.kind in "iu" and plane.dtype != dtype:
@@ -181,6 +199,18 @@ def converted(plane: Any, dtype: np.dtype, name: str) -> np.ndarray:
     if lost is not None and lost.any():
         raise MemextError(f"field {name} has the value {plane[lost].flat[0]}, which {dtype.name} does not hold: convert it, or give another dtype", errno.EINVAL)
     return cells
+
+
+def _converted_objects(numbers: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
+    """Whole numbers of Python, of any size."""
+    low, high = min(map(int, numbers.flat)), max(map(int, numbers.flat))
+    if dtype.kind == "f" and (lost := rounded(numbers.flat)) is not None:
+        raise MemextError(f"field {name} has the value {lost}, which {dtype.name} does not hold: convert it, or give another dtype", errno.EINVAL)
+    if dtype.kind == "f":
+        return converted(numbers.astype("f8"), dtype, name)
+    if low < np.iinfo(dtype).min or high > np.iinfo(dtype).max:
+        raise MemextError(f"field {name} has values from {low} to {high}; {dtype.name} holds {np.iinfo(dtype).min} to {np.iinfo(dtype).max}", errno.EINVAL)
+    return numbers.astype(dtype)
 
 
 def _fits(plane: np.ndarray, limits: Any) -> bool:

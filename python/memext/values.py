@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from .exact import MOST, is_whole
+
 
 class Values:
     """Cells that are computed: plane(z, shape) gives [y][x] of a grid of that shape, its frame counted."""
@@ -19,15 +21,18 @@ class Values:
     def identity(self) -> str:
         raise NotImplementedError
 
+    def begin(self, name: str, flat: bool, frame: int) -> None:
+        """Of a field of a grid of two dimensions or three, with so many cells of frame."""
+
     def try_out(self, shape: tuple[int, int, int]) -> None:
         """Reads what the first planes need, for what can fail to fail at once."""
 
 
 class Constant(Values):
     def __init__(self, value: Any):
-        """Whole numbers that no double has stay what they are."""
-        exact = isinstance(value, (float, np.floating)) or int(float(value)) == value
-        self.value = float(value) if exact else int(value)
+        """Whole numbers that no double has stay what they are, also those of numpy's longer reals."""
+        whole = abs(value) > MOST and (is_whole(value) or (np.isfinite(value) and float(value) != value and value == np.trunc(value)))
+        self.value = int(value) if whole else float(value)
 
     def plane(self, z: int, shape: tuple[int, int, int]) -> float | int:
         return self.value

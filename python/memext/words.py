@@ -14,7 +14,7 @@ from .errors import MemextError
 def _word(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return " ".join(map(_word, value))
-    return os.fspath(value) if isinstance(value, os.PathLike) else repr(value) if isinstance(value, float) else str(value)
+    return os.fspath(value) if isinstance(value, os.PathLike) else repr(float(value)) if isinstance(value, float) else str(value)
 
 
 def _criterion(name: str, value: Any) -> str:

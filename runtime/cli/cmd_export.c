@@ -67,9 +67,10 @@ static int look_at_one(struct export *e) {
     if (err == 0 && e->stored.have_note && e->stored.note.ranks > 0)
         return mx_fail(
             &e->why, -EINVAL,
-            "%.300s holds planes %lld to %lld of a run of %d ranks, and not the grid: name the directory, "
-            "or the path with %%r, that all of them were given with -d",
-            e->stored.facts.place, (long long)e->stored.note.problem.first_plane,
+            "%.300s holds %ss %lld to %lld of a run of %d ranks, and not the grid: name the directory, or "
+            "the path with %%r, that all of them were given with -d",
+            e->stored.facts.place, mx_plane_word(e->stored.note.problem.flat),
+            (long long)e->stored.note.problem.first_plane,
             (long long)(e->stored.note.problem.first_plane + e->stored.note.problem.nz - 1),
             e->stored.note.ranks);
     return err;
@@ -166,9 +167,9 @@ static int open_store(struct export *e, struct piece *p, const char *backend) {
     mx_device_close(p->device);
     p->device = NULL;
     return mx_fail(&e->why, -EINVAL,
-                   "the %s in %.300s have %lld bytes each, and backend %s transfers multiples of %u bytes; "
+                   "the %s%s in %.300s have %lld bytes each, and backend %s transfers multiples of %u bytes; "
                    "take --backend mmap",
-                   planes ? "units of hashes" : "planes", p->path,
+                   planes ? "units of hashe" : mx_plane_word(n->problem.flat), "s", p->path,
                    (long long)(planes ? n->integrity_unit : n->layout.plane_pitch_bytes), facts.backend,
                    facts.offset_align_bytes);
 }

@@ -251,10 +251,6 @@ static bool has_zeros(const struct mx_after *a) {
 
 /* ------------------------------------------------------------------ points */
 
-static void add_to_cell(char *cell, enum mx_dtype dtype, double amplitude) {
-    mx_cell_store(dtype, cell, 0, mx_cell_load(dtype, cell, 0) + amplitude);
-}
-
 /* The cell of a point that this call has written, in row y of the view; NULL: it has not. */
 static char *cell_of(const struct here *w, const struct mx_point *pt, int64_t y, int64_t z,
                      enum mx_dtype *dtype) {
@@ -277,7 +273,7 @@ static bool add_sources(const struct here *w, int64_t zi, int64_t from, int64_t 
         double amplitude;
         char *cell = cell_of(w, &points->point[i], y + points->point[i].y - from, z, &dtype);
         if (cell != NULL && mx_source_amplitude(w->a->sources, i, step, &amplitude))
-            add_to_cell(cell, dtype, amplitude);
+            mx_cell_add(dtype, cell, 0, amplitude);
     }
     return any;
 }

@@ -270,10 +270,10 @@ static int read_state(struct mx_exchange *e, int end, mx_why *why) {
         mx_ticket *ticket = NULL;
         err = mx_buffer_read(buffer, &span, 1, &ticket);
         if (err == 0) err = mx_wait(ticket);
-        if (err == -EBADMSG) return mx_field_damaged(buffer, x->layout, "planes for a neighbour", why);
+        if (err == -EBADMSG) return mx_field_damaged(buffer, x->layout, "cells for a neighbour", why);
         if (err < 0)
-            mx_fail(why, err, "reading %lld planes for a neighbour failed: %s", (long long)n->planes,
-                    strerror(-err));
+            mx_fail(why, err, "reading %lld %ss for a neighbour failed: %s", (long long)n->planes,
+                    mx_plane_word(x->problem->flat), strerror(-err));
     }
     return err;
 }

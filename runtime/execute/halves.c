@@ -22,8 +22,12 @@ static const char *describe(const struct executor *r, const struct mx_step *s, c
         snprintf(of, sizeof of, "field %s", r->x->problem->system->fixed[s->buffer - MX_FIXED_ARRAY].name);
     else
         snprintf(of, sizeof of, "Buffer %d%s", s->buffer, s->part ? ", its partner" : "");
-    snprintf(text, capacity, "rows %lld..%lld of planes %lld..%lld of %s", (long long)g.y0, (long long)g.y1,
-             (long long)g.z0, (long long)g.z1, of);
+    const char *word = mx_plane_word(r->x->problem->flat);
+    if (r->x->problem->flat)
+        snprintf(text, capacity, "%ss %lld..%lld of %s", word, (long long)g.z0, (long long)g.z1, of);
+    else
+        snprintf(text, capacity, "rows %lld..%lld of %ss %lld..%lld of %s", (long long)g.y0, (long long)g.y1,
+                 word, (long long)g.z0, (long long)g.z1, of);
     return text;
 }
 

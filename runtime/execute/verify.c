@@ -37,8 +37,8 @@ static int load_fixed(struct check *c, int32_t i, int64_t z) {
     if (err == 0) err = mx_wait(ticket);
     if (err == -EBADMSG) return mx_field_damaged(c->v->fixed[i], NULL, p->system->fixed[i].name, c->why);
     if (err < 0)
-        return mx_fail(c->why, err, "verification could not read plane %lld of field %s: %s", (long long)z,
-                       p->system->fixed[i].name, strerror(-err));
+        return mx_fail(c->why, err, "verification could not read %s %lld of field %s: %s",
+                       mx_plane_word(p->flat), (long long)z, p->system->fixed[i].name, strerror(-err));
     return 0;
 }
 
@@ -52,8 +52,8 @@ static int read_plane(struct check *c, int i, int64_t z, char *to) {
     if (err == 0) err = mx_wait(ticket);
     if (err == -EBADMSG) return mx_field_damaged(buffer, c->v->layout, "the grid", c->why);
     if (err < 0)
-        return mx_fail(c->why, err, "verification could not read plane %lld: %s", (long long)z,
-                       strerror(-err));
+        return mx_fail(c->why, err, "verification could not read %s %lld: %s",
+                       mx_plane_word(c->v->problem->flat), (long long)z, strerror(-err));
     return 0;
 }
 

@@ -68,8 +68,8 @@ static int emit(struct check *c, int i, int64_t z) {
         return mx_field_damaged(mx_check_buffer(c, c->result[i] == NULL, c->done + c->depth, i), c->v->layout,
                                 "the result", c->why);
     if (err < 0)
-        return mx_fail(c->why, err, "verification could not %s plane %lld: %s",
-                       c->result[i] ? "read" : "write", (long long)z, strerror(-err));
+        return mx_fail(c->why, err, "verification could not %s %s %lld: %s", c->result[i] ? "read" : "write",
+                       mx_plane_word(c->v->problem->flat), (long long)z, strerror(-err));
     if (c->result[i] != NULL) return compare(c, mx_check_array(c, c->depth - i), z, plane, other);
     memcpy(other, plane, (size_t)c->v->layout->plane_pitch_bytes);
     return 0;

@@ -206,6 +206,13 @@ int mx_fields_open(struct mx_run_fields *fields, struct mx_problem *p, bool form
     return err;
 }
 
+/* Of two dimensions nz is told where it is wrong alone. */
+static const char *cells_text(const struct mx_grid *g, bool flat, char text[MX_EXTENTS_TEXT]) {
+    const bool two = flat && g->nz == 1;
+    const struct mx_problem p = {.nx = g->nx, .ny = two ? 1 : g->ny, .nz = two ? g->ny : g->nz, .flat = two};
+    return mx_extents_text(&p, text);
+}
+
 int mx_fields_open_source(const struct mx_run_fields *fields, struct mx_problem *p,
                           const struct mx_source *source, bool *opened, mx_why *why) {
     for (int32_t i = 0; i < fields->n; i++) {
@@ -214,6 +221,7 @@ int mx_fields_open_source(const struct mx_run_fields *fields, struct mx_problem 
         const int64_t h2 = 2 * (int64_t)frame, z2 = p->flat ? 0 : h2;
         int64_t *const ny = p->flat ? &p->nz : &p->ny, *const nz = p->flat ? &p->ny : &p->nz; /* users' */
         struct mx_grid grid = {.size = sizeof grid, .frame = frame, .flat = p->flat};
+        char text[2][MX_EXTENTS_TEXT];
         if (!f->program) continue;
         if (p->nx > 0) grid.nx = p->nx + h2, grid.ny = *ny + h2, grid.nz = *nz + z2;
         snprintf(grid.dtype, sizeof grid.dtype, "%s", mx_dtype_name(f->dtype));
@@ -225,11 +233,11 @@ int mx_fields_open_source(const struct mx_run_fields *fields, struct mx_problem 
         if (p->nx < 1 || *ny < 1 || *nz < 1 || (p->flat && *nz != 1) || grid.nx != p->nx + h2 ||
             grid.ny != *ny + h2 || grid.nz != *nz + z2)
             return mx_fail(why, -EINVAL,
-                           "%s gives field %s as %lld x %lld x %lld cells; the grid has %lld x %lld x %lld, "
-                           "with its frame "
-                           "of %d cells",
-                           source->name, f->name, (long long)grid.nx, (long long)grid.ny, (long long)grid.nz,
-                           (long long)(p->nx + h2), (long long)(*ny + h2), (long long)(*nz + z2), frame);
+                           "%s gives field %s as %s cells; the grid has %s, with its frame of %d cells",
+                           source->name, f->name, cells_text(&grid, p->flat, text[0]),
+                           cells_text(&(struct mx_grid){.nx = p->nx + h2, .ny = *ny + h2, .nz = *nz + z2},
+                                      p->flat, text[1]),
+                           frame);
         if (strcmp(grid.dtype, mx_dtype_name(f->dtype)) != 0)
             return mx_fail(why, -EINVAL, "%s gives field %s as %.7s; the kernel has %s", source->name,
                            f->name, grid.dtype, mx_dtype_name(f->dtype));

@@ -101,13 +101,15 @@ int mx_raw_open(const char *path, const char *raw, const struct mx_raw_want *w, 
                   without = (mx_wide)w->nx * w->ny * w->nz * cell;
     const char *sentence = judge(w, there, with, without, &said.frame);
     if (sentence != NULL) {
+        const struct mx_problem grid = {.nx = w->nx, .ny = w->ny, .nz = w->nz, .flat = w->flat};
+        char extents[MX_EXTENTS_TEXT];
         close(fd);
         return mx_fail(
             why, -EINVAL,
-            "%.200s has %lld bytes from byte %lld on; %lld x %lld x %lld cells of %s are %lld bytes, %lld "
-            "with the frame%s",
-            path, (long long)(there > 0 ? there : 0), said.offset_bytes, (long long)w->nx, (long long)w->ny,
-            (long long)w->nz, mx_dtype_name(said.dtype), (long long)without, (long long)with, sentence);
+            "%.200s has %lld bytes from byte %lld on; %s cells of %s are %lld bytes, %lld with the "
+            "frame%s",
+            path, (long long)(there > 0 ? there : 0), said.offset_bytes, mx_extents_text(&grid, extents),
+            mx_dtype_name(said.dtype), (long long)without, (long long)with, sentence);
     }
     const int64_t more = said.frame ? h2 : 0, more_y = said.frame ? hy2 : 0;
     *out = (struct mx_npy){.fd = fd,

@@ -91,7 +91,10 @@ int mx_plane_stream_close(struct mx_plane_stream *p, int err) {
 int mx_field_damaged(const mx_buffer *buffer, const struct mx_layout *layout, const char *what, mx_why *why) {
     const int64_t at = mx_buffer_damage(buffer);
     char where[80] = "";
-    if (layout != NULL)
+    if (layout != NULL && layout->rows == 1) /* of two dimensions */
+        snprintf(where, sizeof where, " (%s %lld)", mx_plane_word(true),
+                 (long long)(at / layout->plane_pitch_bytes));
+    else if (layout != NULL)
         snprintf(where, sizeof where, " (plane %lld, row %lld)", (long long)(at / layout->plane_pitch_bytes),
                  (long long)(at % layout->plane_pitch_bytes / layout->row_pitch_bytes));
     return mx_fail(why, -EBADMSG,

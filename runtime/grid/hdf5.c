@@ -68,7 +68,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     F(H5Tis_variable_str)                                                                                    \
     F(H5P_CLS_FILE_ACCESS_ID_g)                                                                              \
     F(H5T_IEEE_F64LE_g)                                                                                      \
-    F(H5T_NATIVE_DOUBLE_g)                                                                                   \
+    F(H5T_NATIVE_LDOUBLE_g)                                                                                  \
     F(H5T_IEEE_F32LE_g)                                                                                      \
     F(H5T_STD_U8LE_g)                                                                                        \
     F(H5T_STD_U16LE_g)                                                                                       \
@@ -224,7 +224,7 @@ static void close_attribute(const struct attribute *a) {
 
 /* *n: 0 where there is no such attribute. want: how many numbers it has, 0 = any. */
 static int take_numbers(hid_t set, const char *word, const char *name, int want, mx_why *why,
-                        double out[MOST_NUMBERS], int *n) {
+                        long double out[MOST_NUMBERS], int *n) {
     struct attribute a;
     *n = 0;
     if (!open_attribute(set, name, &a)) return 0;
@@ -237,7 +237,7 @@ static int take_numbers(hid_t set, const char *word, const char *name, int want,
                 want == 1   ? "one is"
                 : want == 2 ? "two are"
                             : "1 to 8 are");
-    else if (h5.H5Aread(a.id, *h5.H5T_NATIVE_DOUBLE_g, out) < 0)
+    else if (h5.H5Aread(a.id, *h5.H5T_NATIVE_LDOUBLE_g, out) < 0)
         mx_fail(why, err, "the attribute %s of %.300s cannot be read", name, word);
     else
         *n = (int)a.count, err = 0;
@@ -276,7 +276,7 @@ static int take_limits(hid_t set, const char *word, mx_why *why, struct mx_array
     } limits[] = {
         {"valid_min", 1, true, false}, {"valid_max", 1, false, true}, {"valid_range", 2, true, true}};
     for (int i = 0; i < 3; i++) {
-        double number[MOST_NUMBERS];
+        long double number[MOST_NUMBERS];
         int n;
         const int err = take_numbers(set, word, limits[i].name, limits[i].count, why, number, &n);
         if (err < 0) return err;
@@ -302,16 +302,16 @@ static bool is_filled(hid_t set) {
 /* Cells of NetCDF that nobody wrote (NC_FILL_* of netcdf.h). Of bytes all values may be in use: they have one
  * only where they were filled, as netCDF4 reads them. */
 static void add_default_fill(hid_t file, hid_t set, enum mx_dtype dtype, struct mx_array_missing *m) {
-    static const double fills[MX_DTYPES] = {[MX_F64] = 9.9692099683868690e+36,
-                                            [MX_F32] = 9.9692099683868690e+36f,
-                                            [MX_U8] = 255,
-                                            [MX_U16] = 65535,
-                                            [MX_I16] = -32767,
-                                            [MX_I8] = -127,
-                                            [MX_I32] = -2147483647.0,
-                                            [MX_U32] = 4294967295.0,
-                                            [MX_I64] = -9223372036854775806.0,
-                                            [MX_U64] = 18446744073709551614.0};
+    static const long double fills[MX_DTYPES] = {[MX_F64] = 9.9692099683868690e+36,
+                                                 [MX_F32] = 9.9692099683868690e+36f,
+                                                 [MX_U8] = 255,
+                                                 [MX_U16] = 65535,
+                                                 [MX_I16] = -32767,
+                                                 [MX_I8] = -127,
+                                                 [MX_I32] = -2147483647.0,
+                                                 [MX_U32] = 4294967295.0,
+                                                 [MX_I64] = -9223372036854775806.0L,
+                                                 [MX_U64] = 18446744073709551614.0L};
     if (h5.H5Aexists(file, "_NCProperties") <= 0 || h5.H5Aexists(set, "_FillValue") > 0 ||
         (mx_dtype_bytes(dtype) == 1 && !is_filled(set)))
         return;
@@ -353,7 +353,7 @@ static void take_text(hid_t object, const char *attribute, int at, int of, char 
 }
 
 /* The first scale of each dimension: its name, or what its attribute `axis` says. */
-static void take_scales(hid_t set, char name[3][NAME_BYTES]) {
+static void take_scales(hid_t set, int rank, char name[3][NAME_BYTES]) {
     struct attribute a;
     hvl_t lists[3] = {{0, NULL}};
     if (!open_attribute(set, "DIMENSION_LIST", &a)) return;
@@ -361,8 +361,8 @@ static void take_scales(hid_t set, char name[3][NAME_BYTES]) {
     const bool usable =
         item >= 0 && h5.H5Tget_class(item) == H5T_REFERENCE && h5.H5Tget_size(item) == sizeof(hobj_ref_t);
     if (item >= 0) h5.H5Tclose(item);
-    if (usable && a.count == 3 && h5.H5Aread(a.id, a.type, lists) >= 0) {
-        for (int i = 0; i < 3; i++) {
+    if (usable && a.count == rank && h5.H5Aread(a.id, a.type, lists) >= 0) {
+        for (int i = 0; i < rank; i++) {
             const hid_t scale =
                 lists[i].len > 0 ? h5.H5Rdereference2(set, H5P_DEFAULT, H5R_OBJECT, lists[i].p) : -1;
             char path[PATH_MAX] = "";
@@ -383,10 +383,12 @@ static void take_scales(hid_t set, char name[3][NAME_BYTES]) {
 
 static int check_order(hid_t set, const char *word, int rank, mx_why *why) {
     char name[3][NAME_BYTES] = {"", "", ""};
-    if (rank != 3) return 0;
-    for (int i = 0; i < 3; i++) take_text(set, "DIMENSION_LABELS", i, 3, name[i]);
-    take_scales(set, name);
-    if (!mx_array_turned((const char *const[]){name[0], name[1], name[2]})) return 0;
+    for (int i = 0; i < rank; i++) take_text(set, "DIMENSION_LABELS", i, rank, name[i]);
+    take_scales(set, rank, name);
+    if (rank == 2 && mx_array_rows_turned((const char *const[]){name[0], name[1]}))
+        return mx_fail(why, -EINVAL, "%.300s has the dimensions %s, %s, and a grid of two y, x: turn it",
+                       word, name[0], name[1]);
+    if (rank == 2 || !mx_array_turned((const char *const[]){name[0], name[1], name[2]})) return 0;
     return mx_fail(
         why, -EINVAL,
         "%.300s has the dimensions %s, %s, %s, and a grid z, y, x: turn it, or read it through Python", word,
@@ -455,7 +457,7 @@ int mx_hdf5_open(int fd, const char *path, const char *inside, bool any, int ran
     pthread_mutex_unlock(&lock);
     if (err == 0) err = mx_array_check_length(word, &npy, why);
     if (err == 0 && (missing.n_fills > 0 || missing.has_low || missing.has_high))
-        err = mx_array_check_values(word, &npy, &missing, why);
+        err = mx_array_check_values(word, &npy, rank, &missing, why);
     if (err < 0) close(fd);
     if (err == 0) *out = npy;
     return err;

@@ -107,6 +107,11 @@ bool mx_array_turned(const char *const names[3]) {
     return turned;
 }
 
+bool mx_array_rows_turned(const char *const names[2]) {
+    const char slow = letter(names[0]), fast = letter(names[1]);
+    return slow == 'x' || fast == 'y' || fast == 'z';
+}
+
 /* ------------------------------------------------------------------ checks */
 
 int mx_array_check_type(const char *path, enum mx_dtype dtype, bool any, mx_why *why) {

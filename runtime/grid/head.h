@@ -39,6 +39,8 @@ bool mx_array_whole(const char *text, int64_t low, int64_t *out);
 bool mx_array_several(const char *name);
 /* Do names of dimensions, slowest first, say that they are not z, y, x? Of other names nothing is said. */
 bool mx_array_turned(const char *const names[3]);
+/* The same of two dimensions, which are y, x, or z before one of them. */
+bool mx_array_rows_turned(const char *const names[2]);
 /* Is this how MetaImage says that cells follow the header? */
 bool mx_metaimage_local(const char *value);
 
@@ -48,14 +50,15 @@ int mx_hdf5_open(int fd, const char *path, const char *inside, bool any, int ran
 int mx_array_check_length(const char *path, const struct mx_npy *npy, mx_why *why);
 /* Which cells of a file stand for no value. */
 struct mx_array_missing {
-    double fill[16], low, high; /* a NaN is one too; cells below low or above high */
+    /* Which has all whole numbers of 64 bits. A NaN is one too; cells below low or above high. */
+    long double fill[16], low, high;
     int n_fills;
     bool has_low, has_high;
 };
-/* Are all cells values? Reads all of them, unless this process did before and the file has not changed since.
- * -EINVAL with a sentence that says where the first is that is none. */
-int mx_array_check_values(const char *word, const struct mx_npy *npy, const struct mx_array_missing *missing,
-                          mx_why *why);
+/* Are all cells values? rank: dimensions that users have. Reads all of them, unless this process did before
+ * and the file has not changed since. -EINVAL with a sentence that says where the first is that is none. */
+int mx_array_check_values(const char *word, const struct mx_npy *npy, int rank,
+                          const struct mx_array_missing *missing, mx_why *why);
 /* Is the type one of those that are asked for? */
 int mx_array_check_type(const char *path, enum mx_dtype dtype, bool any, mx_why *why);
 

@@ -60,14 +60,17 @@ int mx_layout_fixed_file(const struct mx_problem *p, int32_t field, const struct
     const int64_t frame_y = file->frame ? mx_halo_y(p) : 0, beside_y = mx_halo_y(p) - frame_y;
     const mx_wide row = (mx_wide)(p->nx + 2 * frame) * cell, plane = (p->ny + 2 * frame_y) * row;
     const mx_wide need = file->offset_bytes + (p->nz + 2 * frame) * plane;
+    const struct mx_problem framed = {
+        .nx = p->nx + 2 * frame, .ny = p->ny + 2 * frame_y, .nz = p->nz + 2 * frame, .flat = p->flat};
+    char extents[MX_EXTENTS_TEXT];
     if (need > file->bytes)
-        return mx_fail(why, -EINVAL,
-                       "field %s needs %lld bytes of its file from byte %lld on, which has %lld: "
-                       "%lld x %lld x %lld cells of %s %s frame",
-                       f->name, (long long)(need - file->offset_bytes), (long long)file->offset_bytes,
-                       (long long)file->bytes, (long long)(p->nx + 2 * frame),
-                       (long long)(p->ny + 2 * frame_y), (long long)(p->nz + 2 * frame),
-                       mx_dtype_name(f->dtype), file->frame ? "with the" : "without a");
+        return mx_fail(
+            why, -EINVAL,
+            "field %s needs %lld bytes of its file from byte %lld on, which has %lld: %s cells of %s "
+            "%s frame",
+            f->name, (long long)(need - file->offset_bytes), (long long)file->offset_bytes,
+            (long long)file->bytes, mx_extents_text(&framed, extents), mx_dtype_name(f->dtype),
+            file->frame ? "with the" : "without a");
     l.row_bytes = l.row_pitch_bytes = (int64_t)row;
     l.plane_pitch_bytes = (int64_t)plane;
     l.offset_bytes =
@@ -102,19 +105,18 @@ void mx_layout_of_fixed(const struct mx_layout *layout, int32_t field, struct mx
 }
 
 static int refuse_steps(const struct mx_problem *p, mx_why *why) {
-    return mx_fail(why, -EOVERFLOW,
-                   "grid %lld x %lld x %lld over %lld steps moves more than 2^61 bytes: take fewer steps",
-                   (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt);
+    char extents[MX_EXTENTS_TEXT];
+    return mx_fail(why, -EOVERFLOW, "grid %s over %lld steps moves more than 2^61 bytes: take fewer steps",
+                   mx_extents_text(p, extents), (long long)p->nt);
 }
 
 int mx_layout_check(const struct mx_problem *p, mx_why *why) {
+    char extents[MX_EXTENTS_TEXT];
     if (p->nx < 1 || p->ny < 1 || p->nz < 1)
-        return mx_fail(why, -EINVAL, "grid %lld x %lld x %lld: every extent must be at least 1",
-                       (long long)p->nx, (long long)p->ny, (long long)p->nz);
+        return mx_fail(why, -EINVAL, "grid %s: every extent must be at least 1", mx_extents_text(p, extents));
     if (p->nx > (INT64_C(1) << 40) || p->ny > (INT64_C(1) << 30) || p->nz > (INT64_C(1) << 30))
-        return mx_fail(why, -EOVERFLOW,
-                       "grid %lld x %lld x %lld is too large: nx up to 2^40, ny and nz up to 2^30",
-                       (long long)p->nx, (long long)p->ny, (long long)p->nz);
+        return mx_fail(why, -EOVERFLOW, "grid %s is too large: nx up to 2^40, ny%s up to 2^30",
+                       mx_extents_text(p, extents), p->flat ? "" : " and nz");
     if (p->nt > MX_MOST_STEPS)
         return mx_fail(why, -EOVERFLOW, "%lld steps are more than are counted, %lld", (long long)p->nt,
                        (long long)MX_MOST_STEPS);
@@ -140,6 +142,7 @@ int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool
                    struct mx_layout *out) {
     struct mx_layout l = {.packed = offset_align_bytes == 0};
     int64_t align = offset_align_bytes > 0 ? offset_align_bytes : 1;
+    char extents[MX_EXTENTS_TEXT];
     mx_wide total;
     const int err = mx_layout_check(p, why);
     if (err < 0) return err;
@@ -162,8 +165,7 @@ int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool
         total = (total + unit - 1) / unit * unit;
     }
     if (total * l.planes > INT64_MAX / 4)
-        return mx_fail(why, -EOVERFLOW, "grid %lld x %lld x %lld needs more than 2^61 bytes",
-                       (long long)p->nx, (long long)p->ny, (long long)p->nz);
+        return mx_fail(why, -EOVERFLOW, "grid %s needs more than 2^61 bytes", mx_extents_text(p, extents));
     if (p->nt > 0 && (mx_reads_old(p) ? 2 : 1) * total * l.planes > most_moved_bytes / mx_levels_of(p, p->nt))
         return refuse_steps(p, why);
     l.plane_pitch_bytes = (int64_t)total;

@@ -13,25 +13,45 @@
 enum { PIECE_BYTES = 1 << 20, REMEMBERED = 16 };
 
 /* As a cell of the type holds it. Of reals too large a one stays as it is: no cell is that. */
-static double in_type(enum mx_dtype dtype, double value) {
-    return dtype == MX_F32 && fabs(value) <= FLT_MAX ? (double)(float)value : value;
+static long double in_type(enum mx_dtype dtype, long double value) {
+    if (dtype == MX_F32) return fabsl(value) <= FLT_MAX ? (long double)(float)value : value;
+    return dtype == MX_F64 ? (long double)(double)value : value;
 }
 
-static bool is_missing(const struct mx_array_missing *m, double cell) {
+/* Cell x, exactly. */
+static long double load(enum mx_dtype dtype, const char *row, int64_t x) {
+    if (dtype == MX_I64) {
+        int64_t v;
+        memcpy(&v, row + x * (int64_t)sizeof v, sizeof v);
+        return v;
+    }
+    if (dtype == MX_U64) {
+        uint64_t v;
+        memcpy(&v, row + x * (int64_t)sizeof v, sizeof v);
+        return v;
+    }
+    return mx_cell_load(dtype, row, x);
+}
+
+static bool is_missing(const struct mx_array_missing *m, long double cell) {
     for (int i = 0; i < m->n_fills; i++)
         if (cell == m->fill[i] || (isnan(cell) && isnan(m->fill[i]))) return true;
     return (m->has_low && cell < m->low) || (m->has_high && cell > m->high);
 }
 
-/* Is there any? Loops that the compiler makes vectors of. */
+/* May there be any? Loops that the compiler makes vectors of: of 64 bits doubles are near the number alone.
+ */
 #define ANY(name, type)                                                                                      \
     static bool any_##name(const struct mx_array_missing *m, const void *cells, size_t n) {                  \
         const type *c = cells;                                                                               \
-        const double low = m->has_low ? m->low : -INFINITY, high = m->has_high ? m->high : INFINITY;         \
+        const double low = m->has_low ? (double)m->low : -INFINITY;                                          \
+        const double high = m->has_high ? (double)m->high : INFINITY;                                        \
+        const int near = sizeof(type) == 8 && (type)0.5 == 0;                                                \
         int bad = 0;                                                                                         \
         for (size_t i = 0; i < n; i++) bad |= ((double)c[i] < low) | ((double)c[i] > high);                  \
+        for (size_t i = 0; i < n && near; i++) bad |= ((double)c[i] == low) | ((double)c[i] == high);        \
         for (int k = 0; k < m->n_fills; k++) {                                                               \
-            const double fill = m->fill[k];                                                                  \
+            const double fill = (double)m->fill[k];                                                          \
             const int none = isnan(fill);                                                                    \
             for (size_t i = 0; i < n; i++)                                                                   \
                 bad |= ((double)c[i] == fill) | (none & ((double)c[i] != (double)c[i]));                     \
@@ -94,31 +114,31 @@ static void remember(const struct seen *file) {
 
 /* ---- */
 
-static int look(const char *word, const struct mx_npy *npy, const struct mx_array_missing *m, void *piece,
-                mx_why *why) {
+static int look(const char *word, const struct mx_npy *npy, int rank, const struct mx_array_missing *m,
+                void *piece, mx_why *why) {
     const int64_t cell = mx_dtype_bytes(npy->dtype), plane = npy->shape[1] * npy->shape[2],
                   all = plane * npy->shape[0];
     int64_t missing = 0, first = 0;
-    double example = 0;
+    long double example = 0;
     for (int64_t at = 0; at < all; at += PIECE_BYTES / cell) {
         const int64_t n = all - at < PIECE_BYTES / cell ? all - at : PIECE_BYTES / cell;
         const int err = mx_read_all(npy->fd, piece, (size_t)(n * cell), npy->data_offset_bytes + at * cell);
         if (err < 0) return mx_fail(why, err, "%.300s cannot be read: %s", word, strerror(-err));
         if (!any[npy->dtype](m, piece, (size_t)n)) continue;
         for (int64_t i = 0; i < n; i++) {
-            const double value = mx_cell_load(npy->dtype, piece, i);
+            const long double value = load(npy->dtype, piece, i);
             if (!is_missing(m, value)) continue;
             if (missing++ == 0) first = at + i, example = value;
         }
     }
     if (missing == 0) return 0;
     return mx_fail(why, -EINVAL,
-                   "%.300s has %lld cells without a value (%.9g) from plane %lld on: fill them in a copy",
-                   word, (long long)missing, example, (long long)(first / plane));
+                   "%.300s has %lld cells without a value (%.9Lg) from %s %lld on: fill them in a copy", word,
+                   (long long)missing, example, mx_plane_word(rank == 2), (long long)(first / plane));
 }
 
-int mx_array_check_values(const char *word, const struct mx_npy *npy, const struct mx_array_missing *missing,
-                          mx_why *why) {
+int mx_array_check_values(const char *word, const struct mx_npy *npy, int rank,
+                          const struct mx_array_missing *missing, mx_why *why) {
     struct mx_array_missing m = *missing;
     struct seen file;
     for (int i = 0; i < m.n_fills; i++) m.fill[i] = in_type(npy->dtype, m.fill[i]);
@@ -126,7 +146,7 @@ int mx_array_check_values(const char *word, const struct mx_npy *npy, const stru
     const bool known = identify(npy, missing, &file);
     if (known && was_seen(&file)) return 0;
     void *piece = malloc(PIECE_BYTES);
-    int err = piece != NULL ? look(word, npy, &m, piece, why)
+    int err = piece != NULL ? look(word, npy, rank, &m, piece, why)
                             : mx_fail(why, -ENOMEM, "no memory to look at the cells of %.300s", word);
     free(piece);
     if (err == 0 && known) remember(&file);

@@ -3,6 +3,7 @@
 #include "grid/head.h"
 
 #include "machine/file.h"
+#include "system/npy_head.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,9 +43,7 @@ static int parse_dtype(const char *path, const char *descr, bool any, enum mx_dt
         return mx_fail(why, -EINVAL,
                        "%s is big endian (%.5s); convert it with a.astype(a.dtype.newbyteorder('<'))", path,
                        descr);
-    /* To the end of the word; of a structure its beginning. */
-    const char *end = descr[0] == '\'' ? strchr(descr + 1, '\'') : NULL;
-    const int n = end != NULL && end - descr < 12 ? (int)(end - descr) + 1 : 12;
+    const int n = mx_npy_type_bytes(descr);
     if (any)
         return mx_fail(why, -EINVAL,
                        "%s has element type %.*s; f8, f4 and whole numbers of 1 to 8 bytes, little endian, "

@@ -137,7 +137,13 @@ static int take_labels(struct reader *r, const char *value) {
         if (n < 3 && (size_t)(p - begin) < sizeof name[0]) memcpy(name[n], begin, (size_t)(p - begin));
         p++;
     }
-    if (n != 3 || !mx_array_turned((const char *const[]){name[2], name[1], name[0]})) return 0;
+    const char *const names[3] = {name[2], name[1], name[0]};
+    if (r->out->rank == 2 && n == 2 && mx_array_rows_turned(names + 1))
+        return mx_fail(
+            r->why, -EINVAL,
+            "%.300s has the labels %.80s, and a grid of two dimensions x, y: turn it (unu permute)", r->path,
+            value);
+    if (r->out->rank == 2 || n != 3 || !mx_array_turned(names)) return 0;
     return mx_fail(r->why, -EINVAL,
                    "%.300s has the labels %.80s, and a grid x, y, z: turn it (unu permute), or read it "
                    "through Python",

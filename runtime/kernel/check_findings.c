@@ -79,7 +79,8 @@ static int check_row_written(struct check *c, const struct block *b, int64_t row
         if (b->kind == WRITTEN && row >= 0 && row < c->rows && x >= 0 && x < c->cells) continue;
         if (b->kind == BEYOND)
             return mx_fail(&c->report->why, -EINVAL,
-                           "the kernel \"%s\" writes to planes that it may not even read", c->system->name);
+                           "the kernel \"%s\" writes to %ss that it may not even read", c->system->name,
+                           mx_plane_word(c->system->flat));
         if (b->kind != WRITTEN)
             return mx_fail(&c->report->why, -EINVAL, "the kernel \"%s\" writes to %s, which it may only read",
                            c->system->name, mx_check_name(c, b));
@@ -196,9 +197,9 @@ static int say_read(struct check *c, const struct block *b, int64_t dx, int64_t 
     if (b->kind == BEYOND)
         return mx_fail(
             why, -EINVAL,
-            "the kernel \"%s\" reads planes that are farther away in %c than its radius, %d (MX_RADIUS; "
-            "of fixed fields %d, MX_FIXED_RADIUS)",
-            kernel, c->system->flat ? 'y' : 'z', c->system->h, c->system->hc);
+            "the kernel \"%s\" reads %ss that are farther away in %c than its radius, %d (MX_RADIUS; of "
+            "fixed fields %d, MX_FIXED_RADIUS)",
+            kernel, mx_plane_word(c->system->flat), c->system->flat ? 'y' : 'z', c->system->h, c->system->hc);
     if (b->kind == WRITTEN)
         return mx_fail(why, -EINVAL,
                        "the kernel \"%s\" reads %s of another cell, %lld in x and %lld in y away, "

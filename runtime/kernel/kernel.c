@@ -96,6 +96,12 @@ static int take_param(struct mx_system *s, const char *word, bool *taken, mx_why
                 "the parameter '%.100s': '%.100s' is no finite number, no quotient of two such as 1/8, and "
                 "no FILE.npy with one for each step",
                 word, equals + 1);
+        if (mx_number_is_rounded(equals + 1, value))
+            return mx_fail(
+                why, -EINVAL,
+                "the parameter '%.100s': parameters are doubles, which beyond 2^53 have not all whole "
+                "numbers: give %.0f.0 if that will do",
+                word, value);
         s->param[i] = value;
         return 0;
     }

@@ -56,8 +56,9 @@ static int print_ranks(const struct mx_sight *s, const struct mx_seen *first, mx
     for (int32_t k = 0; k < first->ranks && err == 0; k++) {
         const struct mx_seen *e = mx_find_rank(s, first, k);
         if ((err = look_at(s, first, k, why)) < 0) break;
-        fprintf(to, "rank %-5d planes %lld to %lld, step %lld", k, (long long)e->first_plane,
-                (long long)(e->first_plane + s->stored->note.problem.nz - 1), (long long)e->time);
+        fprintf(to, "rank %-5d %ss %lld to %lld, step %lld", k, mx_plane_word(s->stored->note.problem.flat),
+                (long long)e->first_plane, (long long)(e->first_plane + s->stored->note.problem.nz - 1),
+                (long long)e->time);
         if (e->before_time < e->time && first->ranks > 1) fprintf(to, " and %lld", (long long)e->before_time);
         if (e->before_time == e->time && e->before_moment < e->moment)
             fprintf(to, " with and without the last edit");

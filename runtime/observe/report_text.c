@@ -57,13 +57,41 @@ static void print_accel(const struct mx_report_accel *a, FILE *to) {
             a->get_bytes_per_s * 1e-9, a->bus_source, a->bus_s, a->flash_s, mx_report_slowest(a));
 }
 
+/* The fields of a kernel with their types. */
+static void print_fields(const struct mx_field_of *field, int32_t n, const char *before, FILE *to) {
+    for (int32_t i = 0; i < n; i++)
+        fprintf(to, "%s%s %s", i == 0 ? before : ", ", field[i].name, mx_dtype_name(field[i].dtype));
+}
+
+static bool are_alike(const struct mx_field_of *field, int32_t n, enum mx_dtype dtype) {
+    for (int32_t i = 0; i < n; i++)
+        if (field[i].dtype != dtype) return false;
+    return true;
+}
+
+/* One type, or those of all fields where they differ. */
+static void print_types(const struct mx_problem *p, FILE *to) {
+    const struct mx_system *s = p->system;
+    if (s == NULL ||
+        (are_alike(s->field[0], s->n_field[0], p->dtype) && are_alike(s->field[1], s->n_field[1], p->dtype) &&
+         are_alike(s->fixed, s->n_fixed, p->dtype))) {
+        fputs(mx_dtype_name(p->dtype), to);
+        return;
+    }
+    print_fields(s->field[0], s->n_field[0], "(", to);
+    if (s->form == MX_STAGGERED) print_fields(s->field[1], s->n_field[1], ", ", to);
+    print_fields(s->fixed, s->n_fixed, "; read-only ", to);
+    fputc(')', to);
+}
+
 void mx_report_print_plan(const struct mx_report *r, FILE *to) {
     const struct mx_problem *p = &r->problem;
     const struct mx_plan *q = &r->plan;
     char extents[MX_EXTENTS_TEXT];
-    fprintf(to, "problem    %s, %lld steps, %s %s, Buffers of %d x %s\n", mx_extents_text(p, extents),
-            (long long)p->nt, p->system != NULL ? p->system->name : p->stencil, mx_dtype_name(p->dtype),
-            r->buffers, mx_size((uint64_t)r->layout.buffer_bytes).text);
+    fprintf(to, "problem    %s, %lld steps, %s ", mx_extents_text(p, extents), (long long)p->nt,
+            p->system != NULL ? p->system->name : p->stencil);
+    print_types(p, to);
+    fprintf(to, ", Buffers of %d x %s\n", r->buffers, mx_size((uint64_t)r->layout.buffer_bytes).text);
     if (r->simulated.known)
         fprintf(to, "simulated  %.6g s, %ssteps of %.6g s\n", mx_simulated_s(&r->simulated, p->nt),
                 r->simulated.each != NULL ? "with a length for each step; first " : "", r->simulated.step_s);
@@ -105,10 +133,10 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
         fputs(r->n_until > 0 ? "; what is predicted is for all steps\n" : "\n", to);
     }
     if (r->snapshots.every > 0)
-        fprintf(to, "snapshots  %lld, every %lld steps, one cell of %lld in x, y and z, %s in %s\n",
+        fprintf(to, "snapshots  %lld, every %lld steps, one cell of %lld in %s, %s in %s\n",
                 (long long)r->snapshots.predicted_count, (long long)r->snapshots.every,
-                (long long)r->snapshots.stride, mx_size((uint64_t)r->snapshots.predicted_bytes).text,
-                r->snapshots.directory);
+                (long long)r->snapshots.stride, p->flat ? "x and y" : "x, y and z",
+                mx_size((uint64_t)r->snapshots.predicted_bytes).text, r->snapshots.directory);
 }
 
 static void print_checks(const struct mx_report *r, FILE *to) {

@@ -31,11 +31,15 @@ static bool is_countable(const struct mx_problem *p, const struct mx_plan *plan)
 static const int64_t limit = INT32_MAX - 4 * MX_MAX_HALO; /* rows or planes */
 
 static int check_problem(const struct mx_problem *p, mx_why *why) {
+    char extents[MX_EXTENTS_TEXT];
     if (p->nx < 1 || p->ny < 1 || p->nz < 1 || p->nt < 0)
-        return mx_fail(
-            why, -EINVAL,
-            "the grid is %lldx%lldx%lld with %lld steps: every extent must be at least 1 and nt at least 0",
-            (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt);
+        return mx_fail(why, -EINVAL,
+                       "the grid is %s with %lld steps: every extent must be at least 1 and nt at least 0",
+                       mx_extents_text(p, extents), (long long)p->nt);
+    if (p->flat && p->nz > limit)
+        return mx_fail(why, -EINVAL,
+                       "ny %lld is above %lld, the most %ss that memext counts: make x longer instead",
+                       (long long)p->nz, (long long)limit, mx_plane_word(p->flat));
     if (p->ny > limit || p->nz > limit)
         return mx_fail(why, -EINVAL,
                        "ny %lld or nz %lld is above %lld, the most rows or planes that memext counts: make x "
@@ -84,16 +88,18 @@ int mx_check_plan(const struct mx_problem *p, const struct mx_plan *plan, bool b
     if (err < 0) return err;
     if (blocks && (plan->by < 1 || plan->bz < 1))
         return mx_fail(why, -EINVAL,
-                       "the Block is %lld rows by %lld planes: both must be at least 1 (ny = %lld and nz = "
+                       "the Block is by = %lld rows and bz = %lld %ss: both must be at least 1 (%lld and "
                        "%lld mean one block)",
-                       (long long)plan->by, (long long)plan->bz, (long long)p->ny, (long long)p->nz);
+                       (long long)plan->by, (long long)plan->bz, mx_plane_word(p->flat), (long long)p->ny,
+                       (long long)p->nz);
     if (plan->slab < 0 || plan->ahead < 0)
         return mx_fail(why, -EINVAL, "slab %lld and ahead %lld: neither may be negative (0 = chosen)",
                        (long long)plan->slab, (long long)plan->ahead);
     if (is_countable(p, plan)) return 0;
-    return mx_fail(why, -EINVAL,
-                   "Blocks of %lld rows by %lld planes share so much over %lld levels that %lld steps are "
-                   "more than 2^62 "
-                   "updates or bytes: choose larger Blocks, or fewer steps",
-                   (long long)plan->by, (long long)plan->bz, (long long)plan->bt, (long long)p->nt);
+    char block[MX_BLOCK_TEXT];
+    return mx_fail(
+        why, -EINVAL,
+        "Blocks of %s share so much over %lld levels that %lld steps are more than 2^62 updates or "
+        "bytes: choose larger Blocks, or fewer steps",
+        mx_block_text(p, plan->by, plan->bz, block), (long long)plan->bt, (long long)p->nt);
 }

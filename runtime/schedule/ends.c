@@ -48,7 +48,7 @@ int64_t mx_copied_layers(const struct mx_problem *p, int dim) {
 /* ------------------------------------------------------------------ refusals */
 
 static const char *unit(const struct mx_problem *p, int dim) {
-    return dim == MX_DIM_Y || p->flat ? "rows" : "planes";
+    return dim == MX_DIM_Y ? "row" : mx_plane_word(p->flat);
 }
 
 /* The kind at an end that copies the most cells. */
@@ -62,25 +62,27 @@ static const char *kind(const struct mx_problem *p, int dim, int end) {
 
 int mx_check_neighbours(const struct mx_problem *p, int64_t levels, mx_why *why) {
     const int64_t n = mx_min(p->least_nz, p->nz), a_step = mx_levels_a_step(p), need = levels * p->h;
+    const char *word = mx_plane_word(p->flat);
     if (mx_neighbours(p) == 0 || need <= n) return 0;
     if (a_step * p->h > n)
         return mx_fail(why, -EINVAL,
-                       "the smallest rank has %lld planes, and each step needs %lld planes of a neighbour: "
-                       "take %lld ranks or fewer",
-                       (long long)n, (long long)(a_step * p->h),
+                       "the smallest rank has %lld %ss, and each step needs %lld %ss of a neighbour: take "
+                       "%lld ranks or fewer",
+                       (long long)n, word, (long long)(a_step * p->h), word,
                        (long long)mx_max(1, p->all_nz / (a_step * p->h)));
-    return mx_fail(why, -EINVAL,
-                   "a sweep of %lld levels needs %lld planes of a neighbour, and a rank has %lld: take bt = "
-                   "%lld or less, or fewer ranks",
-                   (long long)levels, (long long)need, (long long)n, (long long)(n / p->h / a_step * a_step));
+    return mx_fail(
+        why, -EINVAL,
+        "a sweep of %lld levels needs %lld %ss of a neighbour, and a rank has %lld: take bt = %lld "
+        "or less, or fewer ranks",
+        (long long)levels, (long long)need, word, (long long)n, (long long)(n / p->h / a_step * a_step));
 }
 
 int mx_check_no_neighbours(const struct mx_problem *p, const char *what, mx_why *why) {
     if (mx_neighbours(p) == 0) return 0;
     return mx_fail(why, -ENOTSUP,
-                   "%s cannot run on several ranks: it has no room for the planes of neighbours; take "
+                   "%s cannot run on several ranks: it has no room for the %ss of neighbours; take "
                    "--algorithm stream or redundant",
-                   what);
+                   what, mx_plane_word(p->flat));
 }
 
 int mx_check_ghosts(const struct mx_problem *p, int dim, int64_t levels, mx_why *why) {
@@ -89,11 +91,11 @@ int mx_check_ghosts(const struct mx_problem *p, int dim, int64_t levels, mx_why 
     if (a_step * p->h > n)
         return mx_fail(
             why, -EINVAL,
-            "%c=periodic: a step needs %lld %s beyond the grid, more than its %lld; take --algorithm "
+            "%c=periodic: a step needs %lld %ss beyond the grid, more than its %lld; take --algorithm "
             "direct with --engine iblock on --backend mmap or dram",
             mx_axis_name(p, dim), (long long)(a_step * p->h), unit(p, dim), (long long)n);
     return mx_fail(why, -EINVAL,
-                   "%c=periodic: a sweep of %lld levels needs %lld %s beyond the grid, more than its %lld; "
+                   "%c=periodic: a sweep of %lld levels needs %lld %ss beyond the grid, more than its %lld; "
                    "take bt = %lld or less",
                    mx_axis_name(p, dim), (long long)levels, (long long)(levels * p->h), unit(p, dim),
                    (long long)n, (long long)mx_max(a_step, n / p->h / a_step * a_step));
@@ -107,13 +109,13 @@ int mx_check_skewed_ends(const struct mx_problem *p, int dim, const struct mx_cu
     if (low > 0 && cut->b < least)
         return mx_fail(why, -EINVAL,
                        "%c=%s: the first Block or strip must hold the cells that the frame copies, (bt + 1) "
-                       "h%s = %lld %s, and it has %lld: take longer ones, or all %lld",
+                       "h%s = %lld %ss, and it has %lld: take longer ones, or all %lld",
                        mx_axis_name(p, dim), kind(p, dim, 0), low > p->h ? " + 1" : "", (long long)least,
                        unit(p, dim), (long long)cut->b, (long long)mx_extent_of(p, dim));
     if (high > 0 && (cut->count - 1) * cut->b + high - p->h > cut->n)
         return mx_fail(why, -EINVAL,
                        "the side %c=%s needs the %lld cells that the upper frame copies in the last Block, "
-                       "and with %lld %s it holds fewer; take another length, or all %lld",
+                       "and with %lld %ss it holds fewer; take another length, or all %lld",
                        mx_axis_name(p, dim), kind(p, dim, 1), (long long)high, (long long)cut->b,
                        unit(p, dim), (long long)mx_extent_of(p, dim));
     return 0;
@@ -127,7 +129,7 @@ int mx_check_lapped_ends(const struct mx_problem *p, int dim, const struct mx_cu
         if (own[end] < need)
             return mx_fail(why, -EINVAL,
                            "%c=%s: one Block must hold the %lld cells that the frame copies, and with Blocks "
-                           "of %lld %s the %s one has only %lld: take another length, or all %lld",
+                           "of %lld %ss the %s one has only %lld: take another length, or all %lld",
                            mx_axis_name(p, dim), kind(p, dim, end), (long long)need, (long long)cut->b,
                            unit(p, dim), end == 0 ? "first" : "last", (long long)own[end],
                            (long long)mx_extent_of(p, dim));

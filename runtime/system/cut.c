@@ -46,9 +46,10 @@ static int check_ends(const struct mx_problem *whole, const int64_t *first, int 
         if (planes < need)
             return mx_fail(
                 why, -EINVAL,
-                "the frame at the %s end of z copies %lld planes, and rank %d has %lld: take fewer "
-                "ranks, or other --rank-weights",
-                end == 0 ? "lower" : "upper", (long long)need, rank, (long long)planes);
+                "the frame at the %s end of %c copies %lld %ss, and rank %d has %lld: take fewer ranks, or "
+                "other --rank-weights",
+                end == 0 ? "lower" : "upper", mx_axis_name(whole, MX_DIM_Z), (long long)need,
+                mx_plane_word(whole->flat), rank, (long long)planes);
     }
     return 0;
 }
@@ -68,9 +69,9 @@ int mx_ranks_cut(const struct mx_problem *whole, const int64_t *first, int rank,
     if (least < needed)
         return mx_fail(
             why, -EINVAL,
-            "%lld %s among %d ranks are %lld for the one that has the fewest, and a step needs %lld of a "
+            "%lld %ss among %d ranks are %lld for the one that has the fewest, and a step needs %lld of a "
             "neighbour: take %s",
-            (long long)whole->nz, whole->flat ? "rows" : "planes", ranks, (long long)least, (long long)needed,
+            (long long)whole->nz, mx_plane_word(whole->flat), ranks, (long long)least, (long long)needed,
             way);
     const int err = check_ends(whole, first, ranks, why);
     if (err < 0) return err;

@@ -16,6 +16,11 @@ static const char *value_of(const char *head, const char *key) {
     return p;
 }
 
+int mx_npy_type_bytes(const char *descr) {
+    const char *end = descr[0] == '\'' ? strchr(descr + 1, '\'') : NULL;
+    return end != NULL && end - descr < 12 ? (int)(end - descr) + 1 : 12;
+}
+
 /* Head of a .npy file: at most 64 KiB of it. Extents in shape[0..1], 1 where there are fewer; the number of
  * them is the result, or an error. */
 int mx_npy_head(int fd, const char *path, int64_t *data_at, int64_t *element, int64_t shape[2], mx_why *why) {
@@ -46,9 +51,9 @@ int mx_npy_head(int fd, const char *path, int64_t *data_at, int64_t *element, in
     *element = strncmp(descr, "'<f8'", 5) == 0 ? 8 : strncmp(descr, "'<f4'", 5) == 0 ? 4 : 0;
     if (*element == 0) {
         rank = mx_fail(why, -EINVAL,
-                       "%s has element type %.12s; '<f8' and '<f4' are supported: convert with "
+                       "%s has element type %.*s; '<f8' and '<f4' are supported: convert with "
                        "a.astype('f8')",
-                       path, descr);
+                       path, mx_npy_type_bytes(descr), descr);
         goto out;
     }
     *data_at = (wide ? 12 : 10) + (int64_t)length;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* npy_head.h - inside system/ only: the head of a .npy file of floating-point numbers. */
+/* npy_head.h - inside system/ and grid/ only: the head of a .npy file of floating-point numbers. */
 #ifndef MX_NPY_HEAD_H
 #define MX_NPY_HEAD_H
 
@@ -10,5 +10,9 @@
 /* Where the numbers begin, the bytes of one (8 or 4), and extents in shape[0..1], 1 where there are fewer. At
  * most 64 KiB of head are read. The number of extents, up to 3, or -errno with a sentence. */
 int mx_npy_head(int fd, const char *path, int64_t *data_at, int64_t *element, int64_t shape[2], mx_why *why);
+
+/* Bytes of the word that begins a type in a head, quotes included: "'<i4'"; of a structure its beginning. For
+ * messages. */
+int mx_npy_type_bytes(const char *descr);
 
 #endif

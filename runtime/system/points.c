@@ -80,8 +80,8 @@ int mx_points_index(struct mx_points *points, const struct mx_problem *p, mx_why
     uint64_t *near = calloc((size_t)planes, sizeof *near);
     if (first == NULL || near == NULL) {
         free(first), free(near);
-        return mx_fail(why, -ENOMEM, "no memory for an index of the points of %lld planes",
-                       (long long)planes);
+        return mx_fail(why, -ENOMEM, "no memory for an index of the points of %lld %ss", (long long)planes,
+                       mx_plane_word(p->flat));
     }
     if (points->n > 0) qsort(points->point, (size_t)points->n, sizeof *points->point, compare);
     for (int64_t i = 0; i < points->n; i++) first[points->point[i].z + 1]++;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <math.h>
 #include <memext/backend.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -244,16 +245,52 @@ void mx_sides_plane(const struct mx_sides *sides, const struct mx_problem *p, co
 
 /* ---- inputs without a frame */
 
+/* A number in digits alone that 64 bits hold. */
+static bool take_digits(const char *text, uint64_t *bits) {
+    const bool negative = text[0] == '-';
+    const char *digit = text + (negative || text[0] == '+');
+    uint64_t n = 0;
+    if (digit[0] == 0) return false;
+    for (; *digit != 0; digit++)
+        if (*digit < '0' || *digit > '9' || __builtin_mul_overflow(n, UINT64_C(10), &n) ||
+            __builtin_add_overflow(n, (uint64_t)(*digit - '0'), &n))
+            return false;
+    if (negative && n > (uint64_t)INT64_MAX + 1) return false;
+    return *bits = negative ? 0 - n : n, true;
+}
+
 int mx_frame_parse(const char *text, mx_why *why, struct mx_frame *out) {
     static const char *const names[] = {"included", "edge", "mirror", "periodic"};
     for (int i = 0; i < MX_FRAME_VALUE; i++)
-        if (strcmp(text, names[i]) == 0) return *out = (struct mx_frame){(enum mx_frame_kind)i, 0}, 0;
+        if (strcmp(text, names[i]) == 0) return *out = (struct mx_frame){.kind = (enum mx_frame_kind)i}, 0;
     char *end;
     const double value = strtod(text, &end);
     if (end == text || *end != 0 || text[0] == ' ')
         return mx_fail(why, -EINVAL,
                        "frame '%s' is not known; take included, edge, mirror, periodic or a value", text);
-    *out = (struct mx_frame){MX_FRAME_VALUE, value};
+    struct mx_frame f = {.kind = MX_FRAME_VALUE, .value = value};
+    f.whole = take_digits(text, &f.bits);
+    *out = f;
+    return 0;
+}
+
+/* Doubles leave whole numbers out beyond 2^53: of 64 bits those count that are written in digits. */
+static int check_wide(const struct mx_frame *f, const char *name, enum mx_dtype dtype, mx_why *why) {
+    const bool is_signed = mx_dtype_is_signed(dtype), negative = f->value < 0;
+    const bool small = fabs(f->value) <= 0x1p53 && f->value == floor(f->value);
+    const char *range =
+        is_signed ? "-9223372036854775808 to 9223372036854775807" : "0 to 18446744073709551615";
+    char value[40];
+    snprintf(value, sizeof value, "%.17g", f->value);
+    if (f->whole && negative) snprintf(value, sizeof value, "%lld", (long long)f->bits);
+    if (f->whole && !negative) snprintf(value, sizeof value, "%llu", (unsigned long long)f->bits);
+    if (!(f->whole || small) || (negative && !is_signed) ||
+        (f->whole && !negative && is_signed && f->bits > INT64_MAX))
+        return mx_fail(
+            why, -EINVAL,
+            "frame value %s is none of the cells of %s, which are %s: whole numbers from %s, beyond "
+            "2^53 in digits alone",
+            value, name, mx_dtype_name(dtype), range);
     return 0;
 }
 
@@ -267,6 +304,7 @@ int mx_frame_check(const struct mx_frame *frame, const char *name, enum mx_dtype
                            name);
         return 0;
     }
+    if (mx_dtype_bytes(dtype) == 8) return check_wide(frame, name, dtype, why);
     if (!(v >= lowest && v <= highest) || v != floor(v))
         return mx_fail(why, -EINVAL,
                        "frame value %.17g is none of the cells of %s, which are %s: whole numbers "
@@ -286,15 +324,18 @@ int64_t mx_frame_source(const struct mx_frame *frame, int64_t n, int32_t h, int6
     return turn < n ? turn : 2 * n - 1 - turn;
 }
 
-static void fill(char *to, int64_t from, int64_t end, enum mx_dtype dtype, double value) {
-    for (int64_t x = from; x < end; x++) mx_cell_store(dtype, to, x, value);
+static void fill(char *to, int64_t from, int64_t end, enum mx_dtype dtype, const struct mx_frame *f) {
+    const bool wide = f->whole && mx_dtype_bytes(dtype) == 8 && !mx_dtype_is_real(dtype);
+    for (int64_t x = from; x < end && wide; x++)
+        memcpy(to + x * (int64_t)sizeof f->bits, &f->bits, sizeof f->bits);
+    for (int64_t x = from; x < end && !wide; x++) mx_cell_store(dtype, to, x, f->value);
 }
 
 void mx_frame_row(const struct mx_frame *frame, int64_t nx, int32_t h, enum mx_dtype dtype,
                   const char *file_row, char *row) {
     const int64_t e = mx_dtype_bytes(dtype), all = nx + 2 * h;
     if (file_row == NULL) {
-        fill(row, 0, all, dtype, frame->value);
+        fill(row, 0, all, dtype, frame);
         return;
     }
     if (frame->kind == MX_FRAME_INCLUDED) {
@@ -303,8 +344,8 @@ void mx_frame_row(const struct mx_frame *frame, int64_t nx, int32_t h, enum mx_d
     }
     memmove(row + h * e, file_row, (size_t)(nx * e));
     if (frame->kind == MX_FRAME_VALUE) {
-        fill(row, 0, h, dtype, frame->value);
-        fill(row, nx + h, all, dtype, frame->value);
+        fill(row, 0, h, dtype, frame);
+        fill(row, nx + h, all, dtype, frame);
         return;
     }
     for (int64_t x = 0; x < all; x = x + 1 == h ? nx + h : x + 1)

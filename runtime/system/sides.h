@@ -219,7 +219,9 @@ enum mx_frame_kind { MX_FRAME_INCLUDED, MX_FRAME_EDGE, MX_FRAME_MIRROR, MX_FRAME
  * what is repeated or mirrored goes on. As numpy.pad with edge, symmetric, wrap and constant. */
 struct mx_frame {
     enum mx_frame_kind kind;
-    double value; /* MX_FRAME_VALUE */
+    double value;  /* MX_FRAME_VALUE */
+    bool whole;    /* it is written in digits alone, and 64 bits hold it: */
+    uint64_t bits; /* the number itself, of an int64_t where it is negative */
 };
 
 /* "included" "edge" "mirror" "periodic" or a number. -EINVAL with a sentence. */

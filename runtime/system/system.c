@@ -71,6 +71,23 @@ void mx_cell_store(enum mx_dtype dtype, void *row, int64_t x, double value) {
     }
 }
 
+void mx_cell_add(enum mx_dtype dtype, void *row, int64_t x, double more) {
+    switch (dtype) {
+    case MX_F64:
+    case MX_F32:
+        mx_cell_store(dtype, row, x, mx_cell_load(dtype, row, x) + more);
+        return;
+#define CASE(DTYPE, shortly, type)                                                                           \
+    case DTYPE: {                                                                                            \
+        type cell;                                                                                           \
+        memcpy(&cell, (const char *)row + x * (int64_t)sizeof cell, sizeof cell);                            \
+        STORE(type, mx_##shortly##_plus(cell, more))                                                         \
+    }
+        WHOLE_TYPES(CASE)
+#undef CASE
+    }
+}
+
 int64_t mx_field_offsets(const struct mx_problem *p, int array, int64_t *offset_bytes) {
     enum { LINE_BYTES = 64, PAGE_BYTES = 4096 };
     int64_t at = 0, end = 0;
@@ -190,5 +207,15 @@ const char *mx_extents_text(const struct mx_problem *p, char text[MX_EXTENTS_TEX
         snprintf(text, MX_EXTENTS_TEXT, "%lld x %lld", nx, nz);
     else
         snprintf(text, MX_EXTENTS_TEXT, "%lld x %lld x %lld", nx, ny, nz);
+    return text;
+}
+
+const char *mx_block_text(const struct mx_problem *p, int64_t rows, int64_t planes,
+                          char text[MX_BLOCK_TEXT]) {
+    const char *word = mx_plane_word(p->flat);
+    if (p->flat)
+        snprintf(text, MX_BLOCK_TEXT, "%lld %ss", (long long)planes, word);
+    else
+        snprintf(text, MX_BLOCK_TEXT, "%lld rows by %lld %ss", (long long)rows, (long long)planes, word);
     return text;
 }

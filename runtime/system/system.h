@@ -47,6 +47,8 @@ double mx_cell_load(enum mx_dtype dtype, const void *row, int64_t x);
 /* Stores what SET of this real stores (cell.h): rounded in a float; in a whole number truncated, the nearest
  * that there is where that does not fit, and 0 for NaN. */
 void mx_cell_store(enum mx_dtype dtype, void *row, int64_t x, double value);
+/* Adds a real to cell x; of 64 bits whole numbers beyond 2^53 are not rounded (cell.h). */
+void mx_cell_add(enum mx_dtype dtype, void *row, int64_t x, double more);
 
 #define MX_MAX_HALO 8
 enum { MX_MAX_FIELDS = 32, MX_MAX_FIXED = 32, MX_MAX_PARAMS = 64, MX_MAX_REDUCES = 16, MX_FIELD_NAME = 24 };
@@ -181,9 +183,16 @@ static inline int32_t mx_reach_y_of_fixed(const struct mx_problem *p) {
     return p->flat || p->system == NULL ? 0 : p->system->hc;
 }
 
+/* What users call a plane: of two dimensions it is a row of theirs. */
+static inline const char *mx_plane_word(bool flat) { return flat ? "row" : "plane"; }
+
 /* "nx x ny x nz" of the whole grid, of two dimensions "nx x ny" as users have them. Returns text. */
 enum { MX_EXTENTS_TEXT = 72 };
 const char *mx_extents_text(const struct mx_problem *problem, char text[MX_EXTENTS_TEXT]);
+/* "4 rows by 5 planes", of two dimensions "5 rows". Returns text. */
+enum { MX_BLOCK_TEXT = 64 };
+const char *mx_block_text(const struct mx_problem *problem, int64_t rows, int64_t planes,
+                          char text[MX_BLOCK_TEXT]);
 
 static inline bool mx_is_cut(const struct mx_problem *p) { return p->all_nz > 0; }
 static inline int64_t mx_all_planes(const struct mx_problem *p) { return p->all_nz > 0 ? p->all_nz : p->nz; }

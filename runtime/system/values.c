@@ -5,8 +5,10 @@
 #include "system/npy_head.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <memext/backend.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,6 +24,16 @@ bool mx_read_number(const char *text, double *out) {
         value /= divisor;
     }
     return *out = value, *end == 0 && isfinite(value);
+}
+
+bool mx_number_is_rounded(const char *text, double value) {
+    enum { MOST = DBL_MAX_10_EXP + 3 }; /* characters of the longest double that is written out */
+    char exact[MOST + 1];
+    const char *digits = text + (text[0] == '-' || text[0] == '+');
+    if (digits[0] == 0 || digits[strspn(digits, "0123456789")] != 0) return false;
+    digits += strspn(digits, "0");
+    snprintf(exact, sizeof exact, "%.0f", fabs(value));
+    return strcmp(digits[0] != 0 ? digits : "0", exact) != 0;
 }
 
 static int read_cells(int fd, const char *path, int64_t at, int64_t element, int64_t n, double *value,

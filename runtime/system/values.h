@@ -10,6 +10,8 @@
 
 /* "0.125", or a quotient, "1/8": a finite number, and nothing behind it. */
 bool mx_read_number(const char *text, double *out);
+/* Is a number in digits alone another one than the double that was read of it? */
+bool mx_number_is_rounded(const char *text, double value);
 
 /* Reads a .npy file of one dimension, '<f8' or '<f4'. what: "a wavelet", for sentences. *value is the
  * caller's to free. 0; -EINVAL, -ENOMEM or -errno of the file, with a sentence. */

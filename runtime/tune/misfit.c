@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { PITCHES = 100 };
+
 /* The smallest --dram with which blk finds a plan; 0 = none at any size. */
 static uint64_t smallest_dram(const struct context *c, const struct job *job, struct mx_plan *plan) {
     struct job least = *job;
@@ -73,8 +75,19 @@ static void explain_misfit_there(const struct context *c, const struct job *job,
             name, mx_size(c->room_bytes).text, mx_size(job->device_bytes).text, mx_size(dram + 1).text);
 }
 
+/* How far apart the rows of a store are, which of two dimensions are its planes. */
+static const char *pitches(const struct mx_tune_request *q, char text[PITCHES]) {
+    const long long row = q->layout->row_pitch_bytes, plane = q->layout->plane_pitch_bytes;
+    if (q->problem->flat)
+        snprintf(text, PITCHES, "its rows of %lld bytes are %lld bytes apart", row, plane);
+    else
+        snprintf(text, PITCHES, "its rows are %lld bytes apart, its planes %lld", row, plane);
+    return text;
+}
+
 void mx_tune_explain_misfit(const struct context *c, const struct job *job, struct mx_tune_candidate *out) {
     struct mx_plan p;
+    char text[PITCHES];
     const char *name = job->algorithm->name;
     if (c->q.accel != NULL) {
         explain_misfit_there(c, job, out);
@@ -82,10 +95,8 @@ void mx_tune_explain_misfit(const struct context *c, const struct job *job, stru
     }
     out->smallest_dram_bytes = smallest_dram(c, job, &p);
     if (out->smallest_dram_bytes == 0 && c->q.layout != NULL)
-        snprintf(
-            out->why, sizeof out->why,
-            "%s has no plan for this store on this device: its rows are %lld bytes apart, its planes %lld",
-            name, (long long)c->q.layout->row_pitch_bytes, (long long)c->q.layout->plane_pitch_bytes);
+        snprintf(out->why, sizeof out->why, "%s has no plan for this store on this device: %s", name,
+                 pitches(&c->q, text));
     else if (out->smallest_dram_bytes == 0)
         snprintf(out->why, sizeof out->why, "%s has no plan for this grid at any size of DRAM", name);
     else if (job->resident && job->algorithm->needs_mapped)
@@ -105,20 +116,20 @@ void mx_tune_explain_misfit(const struct context *c, const struct job *job, stru
 
 /* The rows of the store do not suit the device: the ways out that are left. */
 int mx_tune_explain_layout(const struct mx_tune_request *q, const char *what, mx_why *why) {
-    const struct mx_layout *l = q->layout;
+    const uint32_t align = q->offset_align_bytes;
+    const bool flat = q->problem->flat, planes = align > 0 && q->layout->plane_pitch_bytes % align == 0;
+    /* Rows of two dimensions are never cut into strips. */
+    const char *stream = flat ? "--algorithm stream" : "--algorithm stream without strips (BY = NY)";
+    char text[PITCHES];
     if (q->whole_planes)
-        return mx_fail(
-            why, -EINVAL,
-            "%s would transfer parts of planes, and --integrity keeps hashes of whole ones in this store; "
-            "take --algorithm stream without strips (BY = NY)",
-            what);
-    bool planes = l->plane_pitch_bytes % q->offset_align_bytes == 0;
+        return mx_fail(why, -EINVAL,
+                       "%s would transfer %s, and --integrity keeps hashes of whole ones in this store; take "
+                       "%s",
+                       what, flat ? "rows without their padding" : "parts of planes", stream);
     return mx_fail(why, -EINVAL,
-                   "%s cannot go on with this store by direct transfers: its rows are %lld bytes apart, its "
-                   "planes %lld, and the device "
-                   "transfers multiples of %u; take --backend mmap%s, or memext export and a new run",
-                   what, (long long)l->row_pitch_bytes, (long long)l->plane_pitch_bytes,
-                   q->offset_align_bytes, planes ? " or --algorithm stream without strips (BY = NY)" : "");
+                   "%s cannot go on with this store by direct transfers: %s, and the device transfers "
+                   "multiples of %u; take --backend mmap%s%s, or memext export and a new run",
+                   what, pitches(q, text), align, planes ? " or " : "", planes ? stream : "");
 }
 
 int mx_tune_check_capacity(const struct mx_tune_request *q, const struct mx_tune_candidate *x, mx_why *why) {

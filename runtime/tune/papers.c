@@ -227,14 +227,15 @@ static int too_large(const struct job *job, const struct option *o, mx_why *why)
     const struct mx_plan *m = &job->request->manual;
     int64_t bt = m->bt;
     while (bt > 0 && !mx_job_fits(job, m->by, m->bz, bt)) bt--;
-    char way[80] = "no bt fits this by and bz: give smaller ones";
+    char way[80] = "no bt fits this by and bz: give smaller ones", block[MX_BLOCK_TEXT];
+    mx_block_text(&job->problem, o->shape.rows, o->shape.slots[0], block);
     if (bt > 0) snprintf(way, sizeof way, "with this by and bz, bt <= %lld fits", (long long)bt);
     return mx_fail(
         why, -ENOMEM,
-        "by = %lld, bz = %lld, bt = %lld needs %s of DRAM for two Blocks of %lld rows x %lld planes, "
-        "and %s are there for them: %s, or raise --dram",
-        (long long)m->by, (long long)m->bz, (long long)m->bt, mx_size(o->dram_bytes).text,
-        (long long)o->shape.rows, (long long)o->shape.slots[0], mx_size(job->room_bytes).text, way);
+        "by = %lld, bz = %lld, bt = %lld needs %s of DRAM for two Blocks of %s, and %s are there for them: "
+        "%s, or raise --dram",
+        (long long)m->by, (long long)m->bz, (long long)m->bt, mx_size(o->dram_bytes).text, block,
+        mx_size(job->room_bytes).text, way);
 }
 
 int mx_tune_manual(struct job *job, mx_why *why) {

@@ -67,12 +67,12 @@ static int check_in_place(const struct mx_tune_request *q, mx_why *why) {
 }
 
 static int check_problem(const struct mx_problem *p, mx_why *why) {
+    char extents[MX_EXTENTS_TEXT];
     if (p->nx >= 1 && p->ny >= 1 && p->nz >= 1 && p->nt >= 0 && p->h >= 1 && p->h <= MX_MAX_HALO) return 0;
     return mx_fail(
         why, -EINVAL,
-        "grid %lld x %lld x %lld, %lld steps, halo %d: extents must be at least 1, steps at least 0, "
-        "the halo 1 to %d",
-        (long long)p->nx, (long long)p->ny, (long long)p->nz, (long long)p->nt, p->h, MX_MAX_HALO);
+        "grid %s, %lld steps, halo %d: extents must be at least 1, steps at least 0, the halo 1 to %d",
+        mx_extents_text(p, extents), (long long)p->nt, p->h, MX_MAX_HALO);
 }
 
 int mx_tune_complete(const struct mx_tune_request *request, mx_why *why, struct context *out) {

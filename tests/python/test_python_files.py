@@ -131,11 +131,16 @@ def test_what_is_no_file_of_its_kind_is_refused(mx, tmp_path):
         with pytest.raises(mx.MemextError, match=naming):
             mx.open(tmp_path / name)
     np.save(tmp_path / "flat.npy", np.zeros((3, 4)))
-    with pytest.raises(mx.MemextError, match="2 dimensions"):
-        mx.open(tmp_path / "flat.npy")
+    assert mx.open(tmp_path / "flat.npy").shape == (3, 4)
+    with pytest.raises(mx.MemextError, match="has 2 dimensions: a grid has three"):
+        mx.Run(u=tmp_path / "flat.npy", backend="dram")
+    for shape in ((3,), (1, 2, 3, 4)):
+        np.save(tmp_path / "other.npy", np.zeros(shape))
+        with pytest.raises(mx.MemextError, match=f"{len(shape)} dimension"):
+            mx.open(tmp_path / "other.npy")
     cells = tmp_path / "cells.bin"
     cells.write_bytes(bytes(64))
-    for more, naming in (({"dtype": "O"}, "objects of Python"), ({"dtype": "banana"}, "banana"), ({"shape": (1, 1)}, "nz, ny, nx"), ({"shape": (1.5, 1, 1)}, "float"),
+    for more, naming in (({"dtype": "O"}, "objects of Python"), ({"dtype": "banana"}, "banana"), ({"shape": (1,)}, "nz, ny, nx"), ({"shape": (1.5, 1, 1)}, "float"),
                          ({"shape": (-1, -1, 1)}, "below 0"), ({"offset": -8}, "below 0"), ({"shape": (1, 8, 9)}, "64 bytes")):
         with pytest.raises(mx.MemextError, match=naming):
             mx.open(cells, **{"dtype": "u1", "shape": (1, 1, 1), **more})

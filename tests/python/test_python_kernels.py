@@ -304,3 +304,18 @@ def test_random_kernels_compute_what_python_computes(mx, tmp_path, seeds, flat):
     with mx.Run(cell, **single, dtype="f4", backend="dram", dram="64MiB") as run:
         run.advance(3)
         assert all(np.array_equal(run[n], want[n]) for n in "uv"), seed
+
+
+def test_names_of_kernels(mx, tmp_path):
+    """Whatever one is called, its text is C and its file is found; what no name can be is refused where it is made."""
+    grid = np.random.default_rng(1).random((6, 7, 8))
+    want = None
+    for name in ("heat", "physics/heat", "/", "a\\b", 'a"b', "*/ int x; /*", "%s", "é", "x" * 63, ".."):
+        kernel = mx.kernel(lambda u: 0.5 * u + 0.5 * u[1, 0, 0], name=name)
+        with mx.Run(kernel, u=grid, backend="dram", dram="64MiB") as run:
+            run.advance(3)
+            want = run["u"][...] if want is None else want
+            assert run["u"][...].tobytes() == want.tobytes() and run.report["problem"]["kernel"]["name"] == name
+    for name in ("x" * 64, "é" * 32, "a\nb", "a\0b", 5):
+        with pytest.raises(mx.KernelError, match="1 to 63 printable bytes; give another one with name="):
+            mx.kernel(lambda u: 0.5 * u, name=name)

@@ -115,3 +115,26 @@ def test_criteria_and_reductions_mean_the_same(mx, quick_place, tmp_path):
         assert ended == first and value == seen[ended - 1][column] or ended == 1 and met(value), (until, ended, value)
     with pytest.raises(mx.MemextError, match="one of below and above"):
         mx.Run(module.dying, u=u, reductions=[module.flux], until={"flux-spread": {"floor": 1}}, **common).advance(1)
+
+
+def first(u): return u  # noqa: E704
+def second(eta): return eta  # noqa: E704
+
+
+def test_reductions_of_staggered_kernels(mx, quick_place):
+    """Both arrays between steps; along with the steps those of the fields that come first, and the others are refused with the way out."""
+    def momentum(u, eta):
+        return u.old - 0.2 * (eta[1, 0, 0] - eta)
+
+    def continuity(eta, u):
+        return eta.old - 0.2 * (u - u[-1, 0, 0])
+
+    pair, along, apart = mx.staggered(momentum, continuity), mx.reduce(first), mx.reduce(second)
+    given = {"u": "random", "eta": "random", "shape": (6, 7, 8), "device": quick_place, "dram": "64MiB"}
+    with mx.Run(pair, **given, reductions=[along], check=2) as run:
+        run.advance(4)
+        assert run.report["norms"][-1]["reductions"]["first"]["sum"] > 0
+        for reduction, name in ((along, "u"), (apart, "eta")):
+            assert run.reduce(reduction).total == pytest.approx(run[name][1:-1, 1:-1, 1:-1].sum())
+    with pytest.raises(mx.KernelError, match=r"second reads eta, .* computes, u: leave it out of reductions, and ask run.reduce\(second\) between steps"):
+        mx.Run(pair, **given, reductions=[apart])

@@ -248,6 +248,16 @@ def test_an_array_of_a_run_that_has_ended_says_what_to_do(mx, quick_place):
     assert memory["u"].shape == (10, 10, 10)
     with pytest.raises(KeyError, match="v is no array"):
         memory["v"]
+    wave = mx.kernel(lambda p, k: 2 * p - p.old + k * (p[1, 0, 0] - p), fixed="k", name="wave")
+    grid = np.random.default_rng(2).random((2, 7, 8, 9))
+    with mx.Run(wave, p=grid[0], p_old=grid[1], k=0.1, backend="dram", dram="64MiB") as memory:
+        memory.advance(3)
+        want = wave.reference(3, p=grid[0], p_old=grid[1], k=np.full_like(grid[0], 0.1))
+        assert memory["p"][...].tobytes() == want["p"].tobytes() and memory["p_old"][...].tobytes() == memory["p.old"][...].tobytes()
+        before = wave.reference(2, p=grid[0], p_old=grid[1], k=np.full_like(grid[0], 0.1))
+        assert memory["p_old"][1:-1, 1:-1, 1:-1].tobytes() == before["p"][1:-1, 1:-1, 1:-1].tobytes()
+        with pytest.raises(KeyError, match="keeps: p, p_old; give k as an array, or take a device"):
+            memory["k"]
 
 
 def test_info_says_what_fields_began_with(mx, memext, quick_place, tmp_path):

@@ -50,6 +50,7 @@ def test_arrays_of_two_dimensions_go_in_and_come_out(mx, quick_place, dram):
         for step in (3, 7):
             report = run.advance(step).report
             assert report["verified"] is True and report["problem"]["dimensions"] == 2
+            assert f"{NX} x {NY} cells, {step} steps, heat (u f64; read-only k f32, m u8)" in str(report)
             assert run["u"][...].tobytes() == plain(u, k, m, step).tobytes()
         assert run["k"][...].tobytes() == k.tobytes()
         want = plain(u, k, m, 7)
@@ -78,8 +79,10 @@ def test_files_and_numbers_and_arrays_without_frames(mx, quick_place, tmp_path):
             assert run["u"][...].tobytes() == plain(framed, around, m, 4).tobytes(), frame
 
 
-def test_patterns_need_a_shape_of_two_numbers(mx, quick_place):
+def test_patterns_need_a_shape_of_two_numbers(mx, quick_place, tmp_path, monkeypatch):
     kernel = heat_kernel(mx)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "random").mkdir()  # of the same name
     with mx.Run(kernel, u="random", k=1.0, m=2, shape=(NY, NX), device=quick_place, dram="64MiB") as run:
         begun = run["u"][...] if run.advance(0) else None
         run.advance(3)
@@ -255,15 +258,55 @@ def test_a_run_begins_with_the_store_in_its_place(mx, quick_place):
 
 def test_what_needs_three_dimensions_is_refused_with_the_way_out(mx, quick_place, tmp_path):
     u, k, m = begin(1, "f8", "f4", "u1")
+    np.save(tmp_path / "cube.npy", np.zeros((3, 4, 5)))
     with mx.Run(heat_kernel(mx), u=u, k=k, m=m, device=quick_place, dram="64MiB") as run:
         run.advance(1)
         with pytest.raises(mx.MemextError, match="and x, y, t"):
             run.apply(lambda u, z: 2 * u)
-        with pytest.raises(mx.MemextError, match="an array or a number"):
+        with pytest.raises(mx.MemextError, match="k is given a function that does not take x, y: of grids of two dimensions"):
             run["k"] = lambda x, y, z: x
         with pytest.raises(mx.MemextError, match="only read"):
             run["k"][3] = 1.0
-        with pytest.raises(mx.MemextError, match="pyramids have three"):
-            run["u"].pyramid(tmp_path / "p")
-    with pytest.raises(mx.MemextError, match="functions of x, y, z"):
+        with pytest.raises(mx.MemextError, match="u has 3 dimensions, and the kernel computes grids of two"):
+            mx.Run(heat_kernel(mx), u=mx.open(tmp_path / "cube.npy"), k=1.0, m=0, device=quick_place / "other.memext")
+    with pytest.raises(mx.MemextError, match="u is given a function that does not take x, y: of grids of two dimensions"):
         mx.Run(heat_kernel(mx), u=lambda x, y, z: x, k=1.0, m=0, shape=(NY, NX), device=quick_place)
+    with pytest.raises(mx.MemextError, match="u is a ramp along z, and the kernel computes grids of two dimensions"):
+        mx.Run(heat_kernel(mx), u=mx.ramp("z", 0, 1), k=1.0, m=0, shape=(NY, NX), device=quick_place)
+    with pytest.raises(mx.MemextError, match=r"field u is given a row of \(3,\); rows of \(55,\) are needed"):
+        mx.Run(heat_kernel(mx), u=lambda x, y: x[:3], k=1.0, m=0, shape=(NY, NX), device=quick_place).advance(1)
+    with pytest.raises(mx.MemextError, match="u is given a function that does not take x, y, z: of grids of three dimensions"):
+        mx.Run(u=lambda x, y: x, shape=(4, 5, 6), device=quick_place)
+
+
+@pytest.mark.parametrize("dram", [False, True])
+def test_functions_and_ramps_of_x_and_y(mx, quick_place, dram):
+    """As functions of x, y, z are of grids of three dimensions: with the frame, where indices are below 0 and from n on; between steps too."""
+    y, x = np.mgrid[-1:NY + 1, -1:NX + 1]
+    where = {"backend": "dram"} if dram else {"device": quick_place, "dram": "64MiB"}
+    u, m = np.sin(x) + 0.25 * y, (x + y) % 5
+
+    def wavy(x, y):
+        return np.sin(x) + 0.25 * y
+
+    for k, cells in ((mx.ramp("x", 0, 1), np.broadcast_to(np.linspace(0, 1, NX + 2), u.shape)), (mx.ramp("y", 1, -1), np.broadcast_to(np.linspace(1, -1, NY + 2)[:, None], u.shape)),
+                     (mx.ramp("y", 1, 2, where=(m > 2).astype("u1")), np.where(m > 2, np.linspace(1, 2, NY + 2)[:, None], 0)), (lambda x, y: 0.5, np.full(u.shape, 0.5))):
+        with mx.Run(heat_kernel(mx), u=wavy, k=k, m=lambda x, y: (x + y) % 5, shape=(NY, NX), **where) as run:
+            run.advance(4)
+            assert run["u"][...].tobytes() == plain(u, cells.astype("f4"), m.astype("u1"), 4).tobytes()
+            if not dram:
+                run["k"] = lambda x, y: x * 0.125 - y
+                k_new = (x * 0.125 - y).astype("f4")
+                assert np.array_equal(run["k"][...], k_new)
+                run.advance(6)
+                assert run["u"][...].tobytes() == plain(plain(u, cells.astype("f4"), m.astype("u1"), 4), k_new, m.astype("u1"), 2, 4).tobytes()
+    if dram:
+        return
+    with mx.Run(heat_kernel(mx), u=wavy, k=1.0, m=0, shape=(NY, NX), keep=True, **where, force=True, resume=False) as run:
+        run.advance(2)
+    with mx.Run(heat_kernel(mx), u=wavy, k=1.0, m=0, shape=(NY, NX), **where, resume=True) as run:
+        assert run.advance(3).report["resumed_from"] == 2
+    with mx.Run(heat_kernel(mx), u=wavy, k=1.0, m=0, shape=(NY, NX), keep=True, **where) as run:
+        run.advance(2)
+    with pytest.raises(mx.MemextError, match="other"):
+        mx.Run(heat_kernel(mx), u=lambda x, y: np.cos(x), k=1.0, m=0, shape=(NY, NX), **where, resume=True).advance(3)

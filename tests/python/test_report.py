@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 
 import pytest
-from conftest import LIMIT_MEMORY, needs_root
+from conftest import LIMIT_MEMORY, ROOT, needs_root
 
 GIB, MIB = 2**30, 2**20
 KEYS = {"problem", "machine", "plan", "backend", "seconds", "init_seconds", "updates_per_second", "read_bytes", "write_bytes",
@@ -24,6 +24,17 @@ def test_keys(memext, quick_place):
     assert len(report["checksum"]) == 16 and int(report["checksum"], 16) >= 0
     assert report["updates_per_second"] == pytest.approx(30 * 29 * 31 * 7 / report["seconds"], rel=1e-6)
     assert memext.run(*SMALL, "--backend", "dram")["verified"] is None
+
+
+def test_types_are_told_by_field_where_they_differ(memext):
+    system = ["--dry-run", *SMALL, "--init", "random", "--kernel"]
+    said = memext("run", *system, ROOT / "systems/diffusion.c", "--init", "k=random").stdout
+    assert "diffusion (u f64; read-only k f32), Buffers of" in said, said
+    report = memext.run("--dry-run", *SMALL, "--kernel", ROOT / "systems/diffusion.c", "--init", "random", "--init", "k=random").report
+    assert report["problem"]["dtype"] == "f64" and report["problem"]["kernel"]["fixed"] == {"k": "f32"}
+    said = memext("run", *system, ROOT / "systems/fdtd.c", "--init", "eps=random").stdout
+    assert "fdtd f32, Buffers of" in said, said
+    assert "star7 f32, Buffers of" in memext("run", "--dry-run", *SMALL, "--dtype", "f32").stdout
 
 
 def test_standard_output_is_one_json_object(memext, quick_place):

@@ -123,7 +123,7 @@ def test_what_is_no_series_is_refused(memext, kernels, tmp_path):
     np.save(tmp_path / "whole.npy", np.arange(4))
     np.save(tmp_path / "empty.npy", np.empty(0))
     np.save(tmp_path / "three.npy", np.ones(3))
-    for name, naming in {"flat": ["2 dimensions", "a value for each step"], "nan": ["value 2", "not finite"], "whole": ["<i8"], "empty": ["is empty"], "three": ["3 values", "4 steps", "-t 3"], "none": ["No such file"]}.items():
+    for name, naming in {"flat": ["2 dimensions", "a value for each step"], "nan": ["value 2", "not finite"], "whole": ["has element type '<i8'; '<f8'"], "empty": ["is empty"], "three": ["3 values", "4 steps", "-t 3"], "none": ["No such file"]}.items():
         memext.refused(*run, "--param", f"a={tmp_path}/{name}.npy", naming=naming)
     memext.refused(*run, "--param", "a=file.txt", naming=["no finite number", "FILE.npy"])
     memext.refused(*run, "--param", f"a={kernels[0]}/a.npy", "--param", "a=1", naming=["given twice"])

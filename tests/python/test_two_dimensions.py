@@ -127,6 +127,36 @@ def test_files_without_a_frame_raw_and_profiles(memext, quick_place, folder):
         same(s, quick_place, s.run(5, fixed=full)[5], shape)
 
 
+def test_dimensions_of_files_have_names(memext, quick_place, folder):
+    """NRRD and HDF5 are read where they lie; x before y is refused, as z, y, x in another order is."""
+    s = SCHEMES[0]
+    u = s.begin()[0]["u"]
+    run = ["--kernel", folder / "heat.c", "-t", 5, "--field", f"k={folder}/heat-k.npy", "--field", f"m={folder}/heat-m.npy", "--backend", "dram", *outputs(s, quick_place)]
+    named = {"named.nrrd": 'labels: "x" "y"\n', "plain.nrrd": "", "other.nrrd": 'labels: "lon" "lat"\n', "turned.nrrd": 'labels: "y" "x"\n'}
+    for name, labels in named.items():
+        head = f"NRRD0005\ntype: double\ndimension: 2\nsizes: {NX + 2} {NY + 2}\nencoding: raw\nendian: little\n{labels}\n"
+        (quick_place / name).write_bytes(head.encode() + u.tobytes())
+    if importlib.util.find_spec("h5py") and "hdf5" in memext("info").stdout:
+        import h5py
+        for name, labels in (("named.h5", "yx"), ("plain.h5", ""), ("slice.h5", "zx"), ("turned.h5", "xy"), ("scales.h5", None)):
+            named[f"{name}:/u"] = labels
+            with h5py.File(quick_place / name, "w") as file:
+                file["u"] = u
+                for i, label in enumerate(labels or ""):
+                    file["u"].dims[i].label = label
+                for i, label in enumerate("xy" if labels is None else ""):
+                    file[label] = np.arange(u.shape[i])
+                    file[label].make_scale(label)
+                    file["u"].dims[i].attach_scale(file[label])
+    for name in named:
+        given = ["--input", f"u={quick_place}/{name}"]
+        if name.startswith(("turned", "scales")):
+            memext.refused("run", *run, *given, naming=["two", "turn it"])
+            continue
+        memext.run(*run, *given)
+        same(s, quick_place, s.run(5)[5], name)
+
+
 def test_points_norms_and_snapshots(memext, quick_place, folder):
     s = SCHEMES[0]
     wavelet = np.random.default_rng(4).random(6)
@@ -169,6 +199,47 @@ def test_ranks_and_resumes(memext, quick_place, folder, name):
             memext.run("--resume", "-d", place, "-t", STEPS + 4, *outputs(s, quick_place), "--backend", "aio")
             same(s, quick_place, states[STEPS + 4], n)
         shutil.rmtree(place)
+
+
+def test_resumes_of_runs_with_integrity(memext, quick_place, folder):
+    """What began with redundant goes on with it. Rows that begin on pages have hashes of all their bytes: stream goes on with those, and is named."""
+    s, place = SCHEMES[0], quick_place / "s.memext"
+    begin = words(folder, s, "-t", 4, "-d", place, "--force", "--keep", "--integrity")
+    for first, then in (("redundant", "redundant"), ("redundant", "stream"), ("stream", "stream")):
+        memext.run(*begin, "--algorithm", first)
+        result = memext.run("--resume", "-d", place, "-t", STEPS, "--keep", "--algorithm", then, *outputs(s, quick_place), "--verify")
+        same(s, quick_place, s.run(STEPS)[STEPS], (first, then))
+        assert (result["read_bytes"], result["write_bytes"]) == (result["predicted_read_bytes"], result["predicted_write_bytes"]), (first, then)
+    for how in (["--algorithm", "redundant"], ["--plan", "redundant by=1 bz=17 bt=2"]):
+        said = memext.refused("run", "--resume", "-d", place, "-t", STEPS + 1, *how, naming=["redundant", "rows", "whole ones", "take --algorithm stream"])
+        assert "BY" not in said.stderr and "planes" not in said.stderr, said.stderr
+
+
+def test_messages_say_rows(memext, quick_place, folder):
+    """What is a plane of three dimensions is a row of theirs to users, wherever it is named."""
+    s, place, one = SCHEMES[0], quick_place / "ranks", quick_place / "one.memext"
+    run, heun = words(folder, s, "-t", 60, "-d", place, "--force"), ["--kernel", folder / "heun.c", "--init", "random", "--dry-run", "-t", 8, "--dram", "64MiB"]
+    place.mkdir()
+    memext.run(*run, "--keep", "--ranks", 2, "--threads", 1)
+    assert "rank 0     rows 0 to 20, step 60" in memext("info", place).stdout and "rank 1     rows 21 to 40" in memext("info", place).stdout
+    for naming, words_of in [
+        (["holds rows 21 to 40"], ["export", place / "rank-1", "-o", f"u={quick_place}/none.npy"]),
+        (["holds rows 21 to 40", "resume it with the -d"], ["run", "--resume", "-d", place / "rank-1", "-t", 90]),
+        (["41 rows among 64 ranks", "41 ranks or fewer"], ["run", *run, "--ranks", 64, "--threads", 1]),
+        (["lower end of y copies 2 rows", "rank 0 has 1"], ["run", *run, "--ranks", 41, "--threads", 1, "--side", "y=mirror-node"]),
+        (["rows of a neighbour", "bt = 20 or less"], ["run", *run, "--ranks", 2, "--threads", 1, "--plan", "stream by=1 bt=30"]),
+        (["two Blocks of 4002 rows"], ["run", *heun, "-n", 4000, 4000, "-d", quick_place, "--algorithm", "redundant", "--block", 1, 4000, 4]),
+        (["grid 8 x 2147483648 is too large", "ny up to 2^30"], ["run", *heun, "-n", 8, 2**31, "-d", quick_place, "--plan", "stream by=1 bt=2"]),
+    ]:
+        assert "plane" not in memext.refused(*words_of, naming=naming).stderr, words_of
+    said = memext("run", *heun, "-n", NX, NY, "-d", quick_place, "--snapshot", f"4:{quick_place}/shots:3").stdout
+    assert "one cell of 3 in x and y," in said, said
+    memext.run(*words(folder, s, "-t", 4, "-d", one, "--force", "--keep", "--integrity"))
+    stored = bytearray(one.read_bytes())
+    stored[stored.find(s.run(4)[4]["u"][20].tobytes()) + 99] ^= 1
+    one.write_bytes(stored)
+    damaged = memext("export", one, "-o", f"u={quick_place}/none.npy")
+    assert damaged.returncode == 3 and "(row 20)" in damaged.stderr and "plane" not in damaged.stderr, damaged.stderr
 
 
 def test_edits(memext, quick_place, folder):
@@ -258,6 +329,9 @@ def test_plans_of_the_papers_and_extents_that_are_told_again(memext, quick_place
     assert result["plan"]["tuner"] == "naive" and result["plan"]["bt"] >= 2
     same(s, quick_place, s.run(STEPS)[STEPS], "naive")
     memext.run("--resume", "-d", quick_place / "s.memext", "-n", NX, NY, 1, "-t", STEPS, "--keep")
+    for size in ((NX, NY), (NX, NY, 1)):
+        memext.run(*words(folder, s, "-n", *size, "-t", STEPS, "--backend", "dram", *outputs(s, quick_place)))
+        same(s, quick_place, s.run(STEPS)[STEPS], size)
     for size in ((NX, NY, 2), (NX, 1, NY), (NY, NX)):
         memext.refused("run", "--resume", "-d", quick_place / "s.memext", "-n", *size, "-t", STEPS, naming="not of the size asked for")
 

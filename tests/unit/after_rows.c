@@ -236,3 +236,33 @@ void one_world(int form, int threads) {
     o_free(&o);
     free_world();
 }
+
+/* Numbers in digits are exact, also where doubles leave some out. */
+Test(sides, frames_of_64_bits) {
+    static const struct {
+        const char *text;
+        uint64_t bits;
+        bool fits[2]; /* an int64_t, a uint64_t */
+    } cases[] = {{"9007199254740993", (UINT64_C(1) << 53) + 1, {true, true}},
+                 {"-9223372036854775808", UINT64_C(1) << 63, {true, false}},
+                 {"18446744073709551615", UINT64_MAX, {false, true}},
+                 {"18446744073709551616", 0, {false, false}},
+                 {"-9223372036854775809", 0, {false, false}},
+                 {"9007199254740994.0", 0, {false, false}},
+                 {"1e6", 1000000, {true, true}},
+                 {"0.5", 0, {false, false}},
+                 {"nan", 0, {false, false}}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int k = 0; k < 2; k++) {
+            struct mx_frame f;
+            struct mx_why why;
+            uint64_t row[3];
+            const enum mx_dtype dtype = k == 0 ? MX_I64 : MX_U64;
+            cr_assert_eq(mx_frame_parse(cases[i].text, &why, &f), 0);
+            cr_assert_eq(mx_frame_check(&f, "n", dtype, &why) == 0, cases[i].fits[k], "%s %d", cases[i].text,
+                         k);
+            if (!cases[i].fits[k]) continue;
+            mx_frame_row(&f, 1, 1, dtype, NULL, (char *)row);
+            cr_assert(row[0] == cases[i].bits && row[2] == cases[i].bits, "%s %d", cases[i].text, k);
+        }
+}

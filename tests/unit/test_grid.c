@@ -399,6 +399,40 @@ Test(grid, reals_are_stored_in_whole_numbers) {
     }
 }
 
+/* Whole numbers to which reals are added: as doubles where these have all, else they stay exact. */
+Test(grid, reals_are_added_to_whole_numbers) {
+    static const double reals[] = {0,       1,      -1,     0.5,     -2.75,   -1e-20, 3e9,   0x1p53,
+                                   -0x1p53, 0x1p62, 0x1p63, -0x1p63, -0x1p64, 1e30,   -1e30, 1e308};
+    for (int step = 0; step < 2 * 64 * 3; step++) {
+        const bool is_signed = step % 2 == 0;
+        const enum mx_dtype dtype = is_signed ? MX_I64 : MX_U64;
+        const uint64_t cell = (UINT64_C(1) << step / 2 % 64) + (uint64_t)(step / 128) - 1;
+        const mx_wide lowest = is_signed ? INT64_MIN : 0,
+                      highest = is_signed ? INT64_MAX : (mx_wide)UINT64_MAX;
+        const mx_wide before = is_signed ? (mx_wide)(int64_t)cell : (mx_wide)cell;
+        for (size_t k = 0; k < sizeof reals / sizeof reals[0]; k++) {
+            const double sum = (double)before + reals[k];
+            const bool small = before > -(1ll << 53) && before < 1ll << 53 && fabs(sum) < 0x1p53;
+            mx_wide wanted = small                      ? (mx_wide)sum
+                             : fabs(reals[k]) < 0x1p100 ? before + (mx_wide)reals[k]
+                             : reals[k] < 0             ? lowest
+                                                        : highest;
+            wanted = wanted < lowest ? lowest : wanted > highest ? highest : wanted;
+            char row[24] = {0};
+            memcpy(row + 9, &cell, sizeof cell); /* at any address */
+            uint64_t got;
+            mx_cell_add(dtype, row + 1, 1, reals[k]);
+            memcpy(&got, row + 9, sizeof got);
+            cr_assert(got == (uint64_t)wanted, "%s %llu + %g: %llu, not %llu", mx_dtype_name(dtype),
+                      (unsigned long long)cell, reals[k], (unsigned long long)got,
+                      (unsigned long long)(uint64_t)wanted);
+        }
+        uint64_t nothing = cell;
+        mx_cell_add(dtype, &nothing, 0, NAN);
+        cr_assert_eq(nothing, 0);
+    }
+}
+
 /* Fields from an init or from a file of their own type, in a row of several; out again. */
 Test(grid, every_field_comes_and_goes_by_itself) {
     static const char *const descr[MX_DTYPES] = {"'<f8'", "'<f4'", "'|u1'", "'<u2'", "'<i2'",

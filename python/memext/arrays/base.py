@@ -22,6 +22,7 @@ class Array:
     name = "array"
     path: pathlib.Path | None = None
     files: list[pathlib.Path] | None = None  # where there are several
+    word = "plane"  # what the first dimension counts; of two dimensions "row"
 
     def __init__(self, shape: tuple[int, ...], dtype: Any):
         self.shape, self.dtype = tuple(int(n) for n in shape), np.dtype(dtype)
@@ -68,9 +69,11 @@ class Array:
         return (self.plane(z) for z in range(self.shape[0]))
 
     def plane(self, z: int) -> np.ndarray:
+        z = operator.index(z)
         return self.read(slice(z, z + 1, 1), slice(0, self.shape[1], 1), slice(0, self.shape[2], 1))[0]
 
     def planes(self, z0: int, z1: int) -> np.ndarray:
+        z0, z1 = operator.index(z0), operator.index(z1)  # numpy's unsigned numbers become reals in sums
         return self.read(slice(z0, z1, 1), slice(0, self.shape[1], 1), slice(0, self.shape[2], 1))
 
     def slices(self, most: int = 256) -> list[np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import errno
+import operator
 import os
 import pathlib
 import threading
@@ -84,9 +85,9 @@ class ObjectArray(Array):
             if self.path is None:
                 self.failed = error
                 raise
-            raise unreadable(f"{self.path}: {self.name}, planes {z.start} to {max(z.start, z.stop - 1)},", error, errno.EIO) from error
+            raise unreadable(f"{self.path}: {self.name}, {self.word}s {z.start} to {max(z.start, z.stop - 1)},", error, errno.EIO) from error
         if isinstance(found, np.ma.MaskedArray):
-            check_mask(found, self.name, z)
+            check_mask(found, self.name, z, self.word)
             found = found.data
         if found.shape != (cells_in(z), cells_in(y), cells_in(x)) or found.dtype.newbyteorder("=") != self.dtype.newbyteorder("="):
             raise refusal(f"{self.name}: its cells are said to be {self.dtype.name}, and {found.shape} cells of {found.dtype.name} come where "
@@ -118,7 +119,7 @@ class ObjectArray(Array):
             return first, end
         if self._computed and not self._told:
             self._told = True
-            warnings.warn(f"{self.name}: chunks are {end - first} planes deep, and {most} have room, so each is computed {-(-(end - first) // most)} times: "
+            warnings.warn(f"{self.name}: chunks are {end - first} {self.word}s deep, and {most} have room, so each is computed {-(-(end - first) // most)} times: "
                           f"rechunk({{0: {most}}}), or give the run more DRAM", stacklevel=2)
         first += (z - first) // most * most
         return first, min(first + most, end)
@@ -126,6 +127,7 @@ class ObjectArray(Array):
     def plane(self, z: int) -> np.ndarray:
         if not self._deep:
             return super().plane(z)
+        z = operator.index(z)
         held = self._held  # other threads may read other planes
         if held is None or not held[0] <= z < held[0] + len(held[1]):
             held = self._held = None  # this group goes before the next but one is made
@@ -157,12 +159,12 @@ class ObjectArray(Array):
             wait([asked[1]])  # the file may be closed next
 
 
-def check_mask(cells: np.ma.MaskedArray, name: str, z: slice) -> None:
+def check_mask(cells: np.ma.MaskedArray, name: str, z: slice, word: str = "plane") -> None:
     """Masked cells have no value."""
     mask = np.ma.getmaskarray(cells)
     if mask.any():
         plane = z.start + int(np.argwhere(mask)[0][0]) * z.step
-        raise refusal(f"{name} has {int(mask.sum())} cells without a value (masked) from plane {plane} on: fill them, numpy.ma.filled(a, 0) "
+        raise refusal(f"{name} has {int(mask.sum())} cells without a value (masked) from {word} {plane} on: fill them, numpy.ma.filled(a, 0) "
                       "(dask: dask.array.ma.filled)")
 
 

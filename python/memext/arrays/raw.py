@@ -97,7 +97,7 @@ class RawArray(Array):
         base = self.offset - (self.offset - self._hashed.begin) % self.plane_pitch  # of the first plane, with whatever else its rows hold
         first, last = (at - base) // self.plane_pitch, (at + self._hashed.unit_bytes - 1 - base) // self.plane_pitch
         first, last = (min(max(z, 0), self.shape[0] - 1) for z in (first, last))
-        where = f"plane {first}" if first == last else f"planes {first} to {last}"
+        where = f"{self.word} {first}" if first == last else f"{self.word}s {first} to {last}"
         raise MemextError(f"{self.path}: {self.name}, {where}, gave other data than was written: the checksum of the unit at byte {at} differs; "
                           "the device or its memory is faulty", errno.EBADMSG, 3)
 

@@ -15,6 +15,7 @@ from ..celltypes import of_library
 from ..errors import MemextError, refusal
 from .base import ACTIONS, Array
 from .raw import Hashed, RawArray, Unchanged, moment_of
+from .rows import as_users_have
 
 
 class FormerArray(Array):
@@ -93,7 +94,7 @@ class Store:
         return len(self.fields)
 
     def __getitem__(self, name: str) -> Array:
-        return ACTIONS["rows"](self.planes(name)) if self.flat else self.planes(name)
+        return as_users_have(self.planes(name), self.flat)
 
     def planes(self, name: str) -> Array:
         """A field as the library has it: of two dimensions its rows are planes, (ny, 1, nx)."""
@@ -103,12 +104,11 @@ class Store:
     def part(self, name: str, frame: bool) -> Array:
         """A field where it lies, without its frame, or with as much of it as all fields have."""
         arrays, found = self.info["arrays"], self._described(name)
-        if self.flat:
-            raise refusal(f"{self.path} holds a grid of two dimensions: read its fields, store[NAME][y, x]", errno.ENOTSUP)
         if isinstance(found, FormerArray):
-            return found if frame else FormerArray(self.path, name, tuple(n - 2 * self.frame for n in self.shape), found.dtype)
+            bare = FormerArray(self.path, name, tuple(n if self.flat and n == 1 else n - 2 * self.frame for n in found.shape), found.dtype)
+            return as_users_have(found if frame else bare, self.flat)
         low, high = (min(a[n] for a in arrays) if frame else 0 for n in ("frame_low", "frame_high"))
-        return self._array(found, 0 if frame else self.frame, low, high)
+        return as_users_have(self._array(found, 0 if frame else self.frame, low, high), self.flat)
 
     def _described(self, name: str) -> Any:
         for a in self.info.get("arrays", []):
@@ -123,8 +123,9 @@ class Store:
     def _array(self, a: dict, off: int, low: int, high: int) -> RawArray:
         """off: cells of frame left out in y and x; low, high: planes of it that are taken along."""
         dtype, row, plane = of_library(a["dtype"]), a["row_pitch_bytes"], a["plane_pitch_bytes"]
-        shape = a["planes"] - a["frame_low"] - a["frame_high"] + low + high, *((1, self.shape[1]) if self.flat else (n - 2 * off for n in self.shape[1:]))
-        offset = a["offset_bytes"] + (a["frame_low"] - low) * plane + off * (row + dtype.itemsize)
+        rows = 1 if self.flat else self.shape[1] - 2 * off
+        shape = a["planes"] - a["frame_low"] - a["frame_high"] + low + high, rows, self.shape[-1] - 2 * off
+        offset = a["offset_bytes"] + (a["frame_low"] - low) * plane + off * ((0 if self.flat else row) + dtype.itemsize)
         return RawArray(self.path, shape, dtype, offset, row, plane, a["name"], self._unchanged, self._hashes(a["buffer"]))
 
     def _hashes(self, buffer: str) -> Hashed | None:

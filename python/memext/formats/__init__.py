@@ -22,7 +22,7 @@ from .segy import segy
 from .tiff import tiff, tiffs
 from .zarrs import is_own_folder, is_zarr, pyramid_zarr, write_zarr, zarr
 
-__all__ = ["FORMATS", "WRITTEN", "as_array", "open"]
+__all__ = ["FORMATS", "WRITTEN", "as_array", "as_rows_or_planes", "of_object", "open", "open_of"]
 
 class Format(NamedTuple):
     """read: gives an array of a path, which has one of these endings, or begins so. write, pyramid: write an array, or coarse copies of several, into a
@@ -87,8 +87,13 @@ def open(path: Any, dataset: str | None = None, *, dtype: Any = None, shape: Any
     """Opens a store, or a file of an array, without reading it: .npy, .nhdr .nrrd .mhd .mha (raw cells), HDF5 (h5py), NetCDF (netCDF4, h5netcdf or h5py), Zarr, TIFF
     stacks (tifffile; a pattern like 'slices/*.tif' is a plane a file, in order of the numbers in their names), SEG-Y (segyio), and raw cells with dtype and shape.
 
-    dataset: which array of a file that has several. What is not three-dimensional is refused. Packed numbers are unpacked, and cells without a value are
+    dataset: which array of a file that has several. An array of two dimensions is read as a[y, x]; others than of three and two are refused. Packed numbers are unpacked, and cells without a value are
     refused when they are read (CF conventions). Dimensions that are called x, y and z in another order are turned to z, y, x."""
+    return open_of(path, dataset, dtype, shape, offset)
+
+
+def open_of(path: Any, dataset: str | None = None, dtype: Any = None, shape: Any = None, offset: int = 0, rank: int | None = None) -> Any:
+    """open; rank: dimensions that are wanted, of files that have several arrays."""
     text = os.path.abspath(os.fsdecode(path))  # which a chdir does not change
     if dtype is None and any(c in text for c in "*?[") and not os.path.exists(text):
         paths = sorted(glob.glob(text), key=_in_order)
@@ -105,12 +110,12 @@ def open(path: Any, dataset: str | None = None, *, dtype: Any = None, shape: Any
         if dtype is not None or shape is not None:
             array = raw(found, dtype, shape, offset)
         elif reader is not None:
-            array = _read_by(reader, found, dataset=dataset)
+            array = _read_by(reader, found, dataset=dataset, rank=rank)
         else:
             store = Store(found)
             return store if dataset is None else store[dataset]
-    if array.ndim != 3:
-        raise refusal(f"{text} has {array.ndim} dimensions: grids have three, z, y, x")
+    if array.ndim not in (2, 3):
+        raise refusal(f"{text} has {array.ndim} dimensions: grids have three, z, y, x, or two, y, x")
     return array
 
 
@@ -128,6 +133,14 @@ def _read_by(reader: Callable[..., Array], what: Any, *more: Any, **options: Any
         raise unreadable(shown, error) from error
 
 
+def as_rows_or_planes(value: Any, name: str) -> Array:
+    """Any array of two or three dimensions as one of ours; a path is that of a file."""
+    return of_object(open_of(value) if isinstance(value, (str, bytes, os.PathLike)) else value, name)
+
+
 def as_array(value: Any, name: str) -> Array:
     """Any three-dimensional array as one of ours; a path is that of a file."""
-    return of_object(open(value) if isinstance(value, (str, bytes, os.PathLike)) else value, name)
+    found = of_object(open_of(value, rank=3) if isinstance(value, (str, bytes, os.PathLike)) else value, name)
+    if found.ndim != 3:
+        raise refusal(f"{name} has {found.ndim} dimensions: a grid has three, z, y, x")
+    return found

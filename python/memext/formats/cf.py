@@ -25,6 +25,8 @@ class Cells:
     """What the cells of one array stand for. default_fill: is a cell that nobody wrote known by NetCDF's default? filled: was it filled with it? netCDF4
     asks for that where it is a byte alone, of which all values may be in use."""
 
+    word = "plane"  # what the first of their dimensions counts; of two "row"
+
     def __init__(self, stored: Any, attributes: dict[str, Any], name: str, path: Any, default_fill: bool = False, filled: bool = True):
         self.name, self.path, self.stored = name, path, np.dtype(stored)
         if self.stored.kind not in "biuf":
@@ -154,7 +156,7 @@ class Cells:
     def _refuse_where(self, missing: np.ndarray, what: str, first: int, step: int) -> None:
         if missing.any():
             plane = first + int(np.argwhere(missing)[0][0]) * step
-            raise refusal(f"{self.path}: {self.name} has {int(missing.sum())} cells without a value ({what}) from plane {plane} on: fill them in a copy")
+            raise refusal(f"{self.path}: {self.name} has {int(missing.sum())} cells without a value ({what}) from {self.word} {plane} on: fill them in a copy")
 
 
 def _outside(stored: np.ndarray, limit: Any, side: int) -> np.ndarray:
@@ -183,7 +185,7 @@ class Decoded:
         found = self.source[key if self.index is None else (self.index, *key)]
         found = np.asanyarray(found.compute() if hasattr(found, "compute") else found)
         if isinstance(found, np.ma.MaskedArray):
-            check_mask(found, self.cells.name, key[0])
+            check_mask(found, self.cells.name, key[0], self.cells.word)
             found = found.data
         return self.cells.values(found, key[0].start, key[0].step)
 
@@ -196,6 +198,8 @@ def order_of(names: Any, axes: Any, what: str) -> tuple[int, ...] | None:
     names = [str(name) for name in names]
     letters = [_letter(name, axis) for name, axis in zip(names, axes)]
     known = [letter for letter in letters if letter is not None]
+    if len(names) == 2 and (letters[0] == "x" or letters[1] in ("y", "z")):
+        raise refusal(f"{what} has the dimensions {', '.join(names)}, and a grid of two y, x: turn it (xarray: a.transpose(...))")
     if len(names) != 3 or len(set(known)) != len(known) or all(letter in (None, "zyx"[i]) for i, letter in enumerate(letters)):
         return None
     if len(known) == 3:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, RawArray
+from ..arrays import Array, AsPlanes, Onto, RawArray, as_users_have, shape_of
 from ..coarse import chunks_of_shape, fill
 from ..errors import refusal
 from ..pieces import chunks_of, groups
@@ -18,32 +18,38 @@ from .cf import KEYS, Cells, Decoded, array_of, order_of
 from .modules import choose, module
 
 
-def hdf5(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
+def hdf5(path: pathlib.Path, dataset: str | None = None, rank: int | None = None, **_: Any) -> Array:
     file = module("h5py", path).File(path, "r")
     try:
-        return _found(file, path, dataset)
+        return _found(file, path, dataset, rank)
     except BaseException:
         file.close()  # it would stay locked
         raise
 
 
-def _found(file: Any, path: pathlib.Path, dataset: str | None) -> Array:
+def _found(file: Any, path: pathlib.Path, dataset: str | None, rank: int | None) -> Array:
     import h5py
-    names: list[str] = []
-    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) and item.ndim == 3 else None)
-    linked = isinstance(dataset, str) and isinstance(file.get(dataset), h5py.Dataset) and file[dataset].ndim == 3  # links are not visited
-    name = dataset if linked else choose(names, dataset, path)
-    data = file[name]
+    ranks: dict[str, int] = {}
+
+    def visit(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and item.ndim in (2, 3):
+            ranks[name] = item.ndim
+    file.visititems(visit)
+    linked = isinstance(dataset, str) and isinstance(file.get(dataset), h5py.Dataset) and file[dataset].ndim in ((2, 3) if rank is None else (rank,))  # links are not visited
+    name = dataset if linked else choose(ranks, dataset, path, rank)
+    data, flat = file[name], file[name].ndim == 2
     Array(data.shape, data.dtype)  # are they numbers?
     cells = Cells(data.dtype, attributes_of(data), name, path, default_fill(data), filled(data))
+    cells.word = "row" if flat else "plane"
     order = order_of(*dimensions_of(data), f"{path}: {name}")
     check_sources(data, name, path)
     if cells.plain and order is None and (made := raw_dataset(data, name, path)) is not None:
         file.close()
-        return made
+        return as_users_have(made, flat)
     check_written(data, name, path, cells)
-    source = data if cells.plain else Decoded(data, cells, data.chunks)
-    return array_of(source, cells, order, name, path, file)
+    stored = AsPlanes(data) if flat else data
+    source = stored if cells.plain else Decoded(stored, cells, stored.chunks)
+    return as_users_have(array_of(source, cells, order, name, path, file), flat)
 
 
 def attributes_of(data: Any) -> dict[str, Any]:
@@ -81,7 +87,8 @@ def raw_dataset(data: Any, name: str, path: pathlib.Path) -> RawArray | None:
     there = data.id.get_space_status() == h5py.h5d.SPACE_STATUS_ALLOCATED and os.path.samefile(data.file.filename, path)
     plain = there and data.chunks is None and offset is not None and plist.get_external_count() == 0 and not data.is_virtual
     whole = plain and data.dtype.kind in "fiu" and h5py.h5t.py_create(data.dtype) == data.id.get_type()
-    return RawArray(path, data.shape, data.dtype, offset, name=name) if whole else None
+    shape = (data.shape[0], 1, data.shape[1]) if data.ndim == 2 else data.shape
+    return RawArray(path, shape, data.dtype, offset, name=name) if whole else None
 
 
 def check_written(data: Any, name: str, path: pathlib.Path, cells: Cells) -> None:
@@ -123,6 +130,7 @@ def _check_mapped(data: Any, what: str, cells: Cells) -> None:
 
 def _covered(boxes: list[tuple], counts: list[int]) -> int:
     """Cells in boxes of (first, last) along each dimension. Where one is no whole box, or there are too many to see which overlap, those of all of them."""
+    boxes = [(*box, *[(0, 0)] * (3 - len(box))) for box in boxes]
     edges = [sorted({e for box in boxes for e in (box[i][0], box[i][1] + 1)}) for i in range(3)]
     whole = all(math.prod(last + 1 - first for first, last in box) == count for box, count in zip(boxes, counts))
     if not boxes or not whole or math.prod(map(len, edges)) > 1 << 24:
@@ -201,17 +209,20 @@ def _check_source(file: Any, asked: Any, cells: int, dataset: str, name: str, pa
     check_written(source, dataset, found, Cells(source.dtype, {}, dataset, found))
 
 
-def write_hdf5(array: Array, path: pathlib.Path, dataset: str | None, **options: Any) -> None:
+def write_hdf5(array: Array, path: pathlib.Path, dataset: str | None, flat: bool, **options: Any) -> None:
     h5py = module("h5py", path)
-    options.setdefault("chunks", chunks_of(array) if array.size else None)
+    options.setdefault("chunks", shape_of(chunks_of(array), flat) if array.size else None)
     with h5py.File(path, "w") as file:
-        data = file.create_dataset(dataset or array.name, array.shape, array.dtype, **options)
+        made = file.create_dataset(dataset or array.name, shape_of(array.shape, flat), array.dtype, **options)
+        data = Onto(made) if flat else made
         for box, cells in groups(array, data.chunks[:2] if data.chunks else (1, 1)):
             data[box] = cells
 
 
-def pyramid_hdf5(path: pathlib.Path, arrays: dict[str, Array], levels: int) -> None:
+def pyramid_hdf5(path: pathlib.Path, arrays: dict[str, Array], levels: int, flat: bool) -> None:
     with module("h5py", path).File(path, "w") as file:
         for field, array in arrays.items():
-            group = file.create_group(field)
-            fill(lambda name, shape, dtype, group=group: group.create_dataset(name, shape, dtype, chunks=chunks_of_shape(shape, dtype)), array, levels)
+            def make(name: str, shape: tuple[int, ...], dtype: np.dtype, group: Any = file.create_group(field)) -> Any:
+                data = group.create_dataset(name, shape_of(shape, flat), dtype, chunks=shape_of(chunks_of_shape(shape, dtype), flat))
+                return Onto(data) if flat else data
+            fill(make, array, levels)

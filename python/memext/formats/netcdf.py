@@ -6,7 +6,7 @@ import errno
 import pathlib
 from typing import Any, NamedTuple
 
-from ..arrays import Array, RawArray
+from ..arrays import Array, AsPlanes, RawArray, as_users_have
 from ..errors import refusal
 from .cf import KEYS, Cells, Decoded, array_of, order_of
 from .hdf5 import attributes_of, check_sources, check_written, dimensions_of, filled, raw_dataset
@@ -23,20 +23,43 @@ class _Variable(NamedTuple):
     filled: bool | None  # with a value for cells that nobody wrote; None: this reader does not say
 
 
-def netcdf(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
-    """Variables of three dimensions, or NAME[STEP] of one of four; contiguous ones of HDF5 are read without the library, where they lie."""
+def netcdf(path: pathlib.Path, dataset: str | None = None, rank: int | None = None, **_: Any) -> Array:
+    """Variables of three dimensions or two, or NAME[STEP] of one that has a first one more; contiguous ones of HDF5 are read without the library, where they
+    lie."""
     try:
         file, variables = _open(path)
     except OSError as error:
         raise refusal(f"{path} cannot be read as NetCDF: {error}", error.errno if error.errno and error.errno > 0 else errno.EINVAL) from None
     try:
-        return _found(file, variables, path, dataset)
+        return _found(file, variables, path, dataset, rank)
     except BaseException:
         file.close()  # it would stay locked
         raise
 
 
-def _found(file: Any, variables: dict[str, _Variable], path: pathlib.Path, dataset: str | None) -> Array:
+class _Chunked:
+    """A variable of y and x."""
+
+    def __init__(self, variable: _Variable):
+        self.source, self.dtype, self.shape = variable.source, variable.source.dtype, tuple(variable.source.shape)
+        self.chunks = tuple(variable.chunks) if variable.chunks else None
+
+    def __getitem__(self, key: tuple) -> Any:
+        return self.source[key]
+
+
+class _AtStep:
+    """One step of a variable of y and x."""
+
+    def __init__(self, variable: _Variable, index: int):
+        self.source, self.index, self.dtype, self.shape = variable.source, index, variable.source.dtype, tuple(variable.source.shape[1:])
+        self.chunks = tuple(variable.chunks[1:]) if variable.chunks else None
+
+    def __getitem__(self, key: tuple) -> Any:
+        return self.source[(self.index, *key)]
+
+
+def _found(file: Any, variables: dict[str, _Variable], path: pathlib.Path, dataset: str | None, rank: int | None) -> Array:
     wanted, index = dataset, None
     if dataset is not None and dataset not in variables and dataset.endswith("]") and "[" in dataset:
         wanted, _, step = dataset[:-1].rpartition("[")
@@ -48,19 +71,26 @@ def _found(file: Any, variables: dict[str, _Variable], path: pathlib.Path, datas
             raise refusal(f"{path}: {wanted} has four dimensions: name one of its {steps} steps, open(path, '{wanted}[0]')")
         index = 0
     if index is None:
-        name = choose([n for n, rank in ranks.items() if rank == 3], wanted, path)
+        name = choose(ranks, wanted, path, rank)
     else:
-        name = choose([n for n, rank in ranks.items() if rank == 4], wanted, path)
+        name = choose({n: r - 1 for n, r in ranks.items()}, wanted, path, rank)
         if not 0 <= index < variables[name].source.shape[0]:
             raise refusal(f"{path}: {dataset}: {name} has steps 0 to {variables[name].source.shape[0] - 1}")
     v = variables[name]
     cells = Cells(v.source.dtype, v.attributes, name, path, True, _is_filled(path, name) if v.filled is None else v.filled)
-    order = order_of(v.names[-3:], v.axes[-3:], f"{path}: {name}")
+    count = ranks[name] - (index is not None)
+    order, flat = order_of(v.names[-count:], v.axes[-count:], f"{path}: {name}"), count == 2
+    cells.word = "row" if flat else "plane"
     in_file = _in_hdf5(path, name, cells, index is None)
     if in_file is not None:
         file.close()
-        return in_file if cells.plain and order is None else array_of(Decoded(in_file, cells), cells, order, name, path)
-    return array_of(Decoded(v.source, cells, v.chunks, index), cells, order, name, path, file)
+        return as_users_have(in_file if cells.plain and order is None else array_of(Decoded(in_file, cells), cells, order, name, path), flat)
+    if not flat:
+        return array_of(Decoded(v.source, cells, v.chunks, index), cells, order, name, path, file)
+    stored = AsPlanes(_AtStep(v, index) if index is not None else _Chunked(v))
+    source = Decoded(stored, cells, stored.chunks)
+    source.name = name if index is None else f"{name}[{index}]"
+    return as_users_have(array_of(source, cells, None, name, path, file), True)
 
 
 def _open(path: pathlib.Path) -> tuple[Any, dict[str, _Variable]]:

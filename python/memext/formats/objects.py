@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, ObjectArray, Store, check_mask
+from ..arrays import Array, AsPlanes, ObjectArray, Rows, Store, as_users_have, check_mask
 from ..errors import refusal
+from ..exact import array_of
 from .cf import KEYS, Cells, Decoded, array_of, order_of
 from .hdf5 import dimensions_of
 
 
 def of_object(value: Any, name: str) -> Array:
-    """Any three-dimensional array as one of ours."""
+    """Any array of three dimensions, or two, as one of ours."""
     if isinstance(value, Array):
         return value
     if isinstance(value, Store):
@@ -24,19 +25,22 @@ def of_object(value: Any, name: str) -> Array:
         raise refusal(f"{name} is a dataset of {', '.join(map(str, value.data_vars))}: name one of them")
     if not hasattr(value, "shape") or not isinstance(getattr(value, "dtype", None), np.dtype):  # lists; tensors, whose types are not numpy's
         try:
-            value = np.asarray(value)
+            value = array_of(value, name)
         except (ValueError, TypeError) as error:
             raise refusal(f"{name} is no array: {error}") from error
-    if isinstance(value, np.ma.MaskedArray) and value.ndim == 3:
-        check_mask(value, name, slice(0, len(value), 1))
+    flat = len(value.shape) == 2
+    if isinstance(value, np.ma.MaskedArray) and value.ndim in (2, 3):
+        check_mask(value, name, slice(0, len(value), 1), "row" if flat else "plane")
         value = value.data
-    if len(value.shape) != 3:
-        raise refusal(f"{name} has {len(value.shape)} dimensions: a grid has three, z, y, x")
+    if len(value.shape) not in (2, 3):
+        raise refusal(f"{name} has {len(value.shape)} dimensions: a grid has three, z, y, x, or two, y, x")
     if any(n != n for n in value.shape):
         raise refusal(f"{name} has an extent that is not known yet: compute its chunks' sizes (dask: a.compute_chunk_sizes())")
     if isinstance(getattr(value, "dims", None), tuple) and hasattr(value, "attrs") and hasattr(value, "encoding"):
         return _of_xarray(value, name)
     order = order_of(*_dimensions(value), name)
+    if flat:
+        return Rows(ObjectArray(value.reshape(len(value), 1, -1) if isinstance(value, np.ndarray) and value.size else AsPlanes(value), name))
     return ObjectArray(value, name) if order is None else array_of(value, Cells(value.dtype, {}, name, name), order, name, None)
 
 
@@ -47,8 +51,9 @@ def _dimensions(value: Any) -> tuple[list[Any], list[Any]]:
     names = getattr(value, "dimensions", None)
     if names is None and type(value).__module__.partition(".")[0] == "zarr":
         names = getattr(getattr(value, "metadata", None), "dimension_names", None) or dict(value.attrs).get("_ARRAY_DIMENSIONS")
-    named = isinstance(names, (tuple, list)) and len(names) == 3
-    return list(names) if named else [""] * 3, [None] * 3
+    rank = len(value.shape)
+    named = isinstance(names, (tuple, list)) and len(names) == rank
+    return list(names) if named else [""] * rank, [None] * rank
 
 
 class _Labelled:
@@ -71,6 +76,7 @@ def _of_xarray(value: Any, name: str) -> Array:
     coords = getattr(value, "coords", {})  # a Variable has none, and no name
     cells = Cells(value.dtype, attributes, str(getattr(value, "name", None) or name), name)
     axes = [coords[d].attrs.get("axis") if d in coords else None for d in value.dims]
-    order = order_of(value.dims, axes, name)
-    source = _Labelled(value)
-    return array_of(source if cells.plain else Decoded(source, cells, value.chunks), cells, order, name, None)
+    order, flat = order_of(value.dims, axes, name), len(value.shape) == 2
+    cells.word = "row" if flat else "plane"
+    source = AsPlanes(_Labelled(value)) if flat else _Labelled(value)
+    return as_users_have(array_of(source if cells.plain else Decoded(source, cells, source.chunks), cells, order, name, None), flat)

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, ObjectArray, RawArray, Turned
+from ..arrays import Array, ObjectArray, RawArray, Rows, Turned, as_users_have, shape_of
 from ..errors import MemextError, refusal
 from ..pieces import groups
 
 
-def check_length(array: RawArray) -> RawArray:
+def check_length(array: RawArray, flat: bool = False) -> RawArray:
     there = os.stat(array.path).st_size - array.offset
     if there < array.nbytes:
-        raise refusal(f"{array.path} has {max(there, 0)} bytes from byte {array.offset} on; {array.shape} cells of {array.dtype.name} are "
+        raise refusal(f"{array.path} has {max(there, 0)} bytes from byte {array.offset} on; {shape_of(array.shape, flat)} cells of {array.dtype.name} are "
                       f"{array.nbytes}", errno.EIO)
     return array
 
@@ -39,10 +39,14 @@ def npy(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
         raise refusal(f"{path} is no whole .npy file of numbers: {' '.join(str(error).split())}") from None
     if dtype.hasobject:
         raise refusal(f"{path} is no whole .npy file of numbers: its cells are objects of Python")
-    if len(shape) != 3:
-        raise refusal(f"{path} has {len(shape)} dimension{'' if len(shape) == 1 else 's'}: grids have three, z, y, x")
+    if len(shape) not in (2, 3):
+        raise refusal(f"{path} has {len(shape)} dimension{'' if len(shape) == 1 else 's'}: grids have three, z, y, x, or two, y, x")
     if min(shape) < 0:
         raise refusal(f"{path} is no whole .npy file of numbers: it has an extent of {min(shape)}")
+    if len(shape) == 2 and turned:
+        raise refusal(f"{path} is in Fortran order; save it with numpy.ascontiguousarray(a)")
+    if len(shape) == 2:
+        return Rows(check_length(RawArray(path, (shape[0], 1, shape[1]), dtype, offset), True))
     if not turned:
         return check_length(RawArray(path, shape, dtype, offset))
     stored = check_length(RawArray(path, shape[::-1], dtype, offset))
@@ -57,9 +61,10 @@ def raw(path: pathlib.Path, dtype: Any = None, shape: Any = None, offset: int = 
         numbers, kind, begin = [operator.index(n) for n in shape], np.dtype(dtype), operator.index(offset)
     except TypeError as error:
         raise refusal(f"{path}: dtype={dtype!r}, shape={shape!r}, offset={offset!r}: {error}") from None
-    if len(numbers) != 3 or min(numbers) < 0 or begin < 0:
-        raise refusal(f"{path}: shape={shape!r}, offset={offset!r}: (nz, ny, nx) and bytes, none of them below 0, are needed")
-    return check_length(RawArray(path, tuple(numbers), kind, begin))
+    if len(numbers) not in (2, 3) or min(numbers) < 0 or begin < 0:
+        raise refusal(f"{path}: shape={shape!r}, offset={offset!r}: (nz, ny, nx), or (ny, nx), and bytes, none of them below 0, are needed")
+    flat = len(numbers) == 2
+    return as_users_have(check_length(RawArray(path, (numbers[0], 1, numbers[1]) if flat else tuple(numbers), kind, begin), flat), flat)
 
 
 def no_options(path: pathlib.Path, options: dict[str, Any]) -> None:
@@ -67,16 +72,16 @@ def no_options(path: pathlib.Path, options: dict[str, Any]) -> None:
         raise MemextError(f"{path}: {', '.join(options)}: {path.suffix} files take no options; .h5 and .zarr do", errno.EINVAL)
 
 
-def write_npy(array: Array, path: pathlib.Path, dataset: str | None, **options: Any) -> None:
+def write_npy(array: Array, path: pathlib.Path, dataset: str | None, flat: bool, **options: Any) -> None:
     no_options(path, options)
     with path.open("wb") as file:
-        header = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
+        header = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": shape_of(array.shape, flat)}
         np.lib.format.write_array_header_1_0(file, header)
         for _box, cells in groups(array):
             file.write(memoryview(np.ascontiguousarray(cells)).cast("B"))
 
 
-def write_raw(array: Array, path: pathlib.Path, dataset: str | None, **options: Any) -> None:
+def write_raw(array: Array, path: pathlib.Path, dataset: str | None, flat: bool, **options: Any) -> None:
     no_options(path, options)
     with path.open("wb") as file:
         for _box, cells in groups(array):

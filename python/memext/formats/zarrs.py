@@ -16,7 +16,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from ..arrays import Array
+from ..arrays import Array, AsPlanes, Onto, as_users_have, shape_of
 from ..coarse import chunks_of_shape, fill
 from ..errors import refusal
 from ..pieces import GROUP_BYTES, Box, boxes, chunks_of, is_plain
@@ -33,20 +33,20 @@ def is_own_folder(path: pathlib.Path) -> bool:
     return is_zarr(path) or not any(path.iterdir())
 
 
-def zarr(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
+def zarr(path: pathlib.Path, dataset: str | None = None, rank: int | None = None, **_: Any) -> Array:
     data = module("zarr", path).open(str(path), mode="r")
     if hasattr(data, "shape"):
         if dataset is not None:
             raise refusal(f"{path} is one array and has none that is called {dataset}: leave the name out")
         return _array(data, path.name, path, None)
-    names: list[str] = []
+    ranks: dict[str, int] = {}
 
     def visit(group: Any, before: str) -> None:
-        names.extend(before + n for n, a in group.arrays() if a.ndim == 3)
+        ranks.update((before + n, a.ndim) for n, a in group.arrays())
         for n, inner in group.groups():
             visit(inner, f"{before}{n}/")
     visit(data, "")
-    name = choose(names, dataset, path)
+    name = choose(ranks, dataset, path, rank)
     return _array(data[name], name, path, data)
 
 
@@ -55,8 +55,11 @@ def _array(data: Any, name: str, path: pathlib.Path, group: Any) -> Array:
     cells = Cells(data.dtype, _attributes(data, attributes), name, path)
     names = _dimensions(data, attributes)
     axes = [_axis(group, name, n) for n in names]
-    chunks = _Chunks(data, name, path, cells)
-    return array_of(Decoded(data, cells, data.chunks, check=chunks), cells, order_of(names, axes, f"{path}: {name}"), name, path)
+    chunks, flat = _Chunks(data, name, path, cells), len(data.shape) == 2
+    stored = AsPlanes(data) if flat else data
+    cells.word = "row" if flat else "plane"
+    source = Decoded(stored, cells, stored.chunks, check=(lambda key: chunks(shape_of(key, True))) if flat else chunks)
+    return as_users_have(array_of(source, cells, order_of(names, axes, f"{path}: {name}"), name, path), flat)
 
 
 def _attributes(data: Any, attributes: dict[str, Any]) -> dict[str, Any]:
@@ -189,20 +192,22 @@ def all_chunks(zarr: Any) -> Any:
     return zarr.config.set({"array.write_empty_chunks": True}) if hasattr(zarr, "config") else contextlib.nullcontext()
 
 
-def write_zarr(array: Array, path: pathlib.Path, dataset: str | None, **options: Any) -> None:
+def write_zarr(array: Array, path: pathlib.Path, dataset: str | None, flat: bool, **options: Any) -> None:
     zarr = module("zarr", path)
-    options.setdefault("chunks", chunks_of(array))
+    options.setdefault("chunks", shape_of(chunks_of(array), flat))
+    shape = shape_of(array.shape, flat)
     with all_chunks(zarr):
         if dataset is None:
-            data = zarr.open(str(path), mode="w", shape=array.shape, dtype=array.dtype, **options)
+            made = zarr.open(str(path), mode="w", shape=shape, dtype=array.dtype, **options)
         else:
-            data = zarr.open_group(str(path), mode="w").create(name=dataset, shape=array.shape, dtype=array.dtype, **options)
-    pieces = getattr(data, "shards", None) or data.chunks  # files: no two threads write one
-    file_of = chunk_files(data, path)
+            made = zarr.open_group(str(path), mode="w").create(name=dataset, shape=shape, dtype=array.dtype, **options)
+    files = getattr(made, "shards", None) or made.chunks  # no two threads write one
+    file_of, data = chunk_files(made, path), Onto(made) if flat else made
+    pieces = (files[0], 1, files[1]) if flat else files
 
     def put(box: Box, cells: np.ndarray | None = None) -> None:
         data[box] = array.read(*box) if cells is None else cells
-        for at in itertools.product(*(range(s.start // n, -(-s.stop // n)) for s, n in zip(box, pieces))):
+        for at in itertools.product(*(range(s.start // n, -(-s.stop // n)) for s, n in zip(shape_of(box, flat), files))):
             _begin_to_write(file_of(at))
 
     # Reading, compressing and writing side by side: zarr itself waits at the end of what it is given until the last chunk is written.
@@ -231,7 +236,7 @@ def _begin_to_write(path: pathlib.Path) -> None:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def pyramid_zarr(path: pathlib.Path, arrays: dict[str, Array], levels: int) -> None:
+def pyramid_zarr(path: pathlib.Path, arrays: dict[str, Array], levels: int, flat: bool) -> None:
     """A group for each field that says of itself what OME-NGFF 0.4 wants: https://ngff.openmicroscopy.org/0.4/#multiscale-md"""
     zarr = module("zarr", path)
     new = int(zarr.__version__.split(".")[0]) > 2
@@ -240,13 +245,17 @@ def pyramid_zarr(path: pathlib.Path, arrays: dict[str, Array], levels: int) -> N
         group = root.create_group(field)
 
         def make(name: str, shape: tuple[int, ...], dtype: np.dtype, group: Any = group) -> Any:
+            what = {"shape": shape_of(shape, flat), "dtype": dtype, "chunks": shape_of(chunks_of_shape(shape, dtype), flat)}
             if new:
                 with all_chunks(zarr):
-                    return group.create_array(name, shape=shape, dtype=dtype, chunks=chunks_of_shape(shape, dtype), chunk_key_encoding={"name": "v2", "separator": "/"})
-            return group.create(name=name, shape=shape, dtype=dtype, chunks=chunks_of_shape(shape, dtype), dimension_separator="/")
+                    data = group.create_array(name, **what, chunk_key_encoding={"name": "v2", "separator": "/"})
+            else:
+                data = group.create(name=name, **what, dimension_separator="/")
+            return Onto(data) if flat else data
         fill(make, array, levels)
-        datasets = [{"path": f"{2**k}x", "coordinateTransformations": [{"type": "scale", "scale": [float(2**k)] * 3},
-                                                                       {"type": "translation", "translation": [(2**k - 1) / 2] * 3}]}
+        axes = "yx" if flat else "zyx"
+        datasets = [{"path": f"{2**k}x", "coordinateTransformations": [{"type": "scale", "scale": [float(2**k)] * len(axes)},
+                                                                       {"type": "translation", "translation": [(2**k - 1) / 2] * len(axes)}]}
                     for k in range(1, levels + 1)]
-        group.attrs["multiscales"] = [{"version": "0.4", "name": field, "axes": [{"name": n, "type": "space"} for n in "zyx"], "type": "mean",
+        group.attrs["multiscales"] = [{"version": "0.4", "name": field, "axes": [{"name": n, "type": "space"} for n in axes], "type": "mean",
                                        "datasets": datasets}]

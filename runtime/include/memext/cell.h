@@ -167,6 +167,33 @@ MX_NARROW_(i32, int32_t, -2147483648.0, 2147483647.0)
 MX_NARROW_(u32, uint32_t, 0, 4294967295.0)
 MX_WIDE_(i64, int64_t, -9223372036854775808.0, 9223372036854775808.0, 0x7fffffffffffffff)
 MX_WIDE_(u64, uint64_t, 0, 18446744073709551616.0, 0xffffffffffffffff)
+/* What a cell holds when a real is added to it, by a point source for example: what SET stores of their sum.
+ * Of 64 bits, where doubles leave whole numbers out, the real is truncated and the sum is exact. */
+#define MX_PLUS_(shortly, type)                                                                              \
+    MX_CONVERSION_ type mx_##shortly##_plus(type cell, double more) {                                        \
+        return mx_##shortly##_of_real((double)cell + more);                                                  \
+    }
+#define MX_WIDE_PLUS_(shortly, type, lowest, highest)                                                        \
+    MX_CONVERSION_ type mx_##shortly##_plus(type cell, double more) {                                        \
+        const double mx_most = 9007199254740992.0, mx_sum = (double)cell + more;                             \
+        const double mx_size = more < 0 ? -more : more;                                                      \
+        const int mx_small =                                                                                 \
+            (double)cell > -mx_most && (double)cell < mx_most && mx_sum > -mx_most && mx_sum < mx_most;      \
+        if (mx_small || more != more) return mx_##shortly##_of_real(mx_sum);                                 \
+        const type mx_end = more < 0 ? (type)lowest : (type)highest;                                         \
+        const uint64_t mx_cell = (uint64_t)cell;                                                             \
+        const uint64_t mx_room = more < 0 ? mx_cell - (uint64_t)mx_end : (uint64_t)mx_end - mx_cell;         \
+        if (mx_size >= 18446744073709551616.0 || (uint64_t)mx_size > mx_room) return mx_end;                 \
+        return (type)(more < 0 ? mx_cell - (uint64_t)mx_size : mx_cell + (uint64_t)mx_size);                 \
+    }
+MX_PLUS_(i8, int8_t)
+MX_PLUS_(u8, uint8_t)
+MX_PLUS_(i16, int16_t)
+MX_PLUS_(u16, uint16_t)
+MX_PLUS_(i32, int32_t)
+MX_PLUS_(u32, uint32_t)
+MX_WIDE_PLUS_(i64, int64_t, (-0x7fffffffffffffff - 1), 0x7fffffffffffffff)
+MX_WIDE_PLUS_(u64, uint64_t, 0, 0xffffffffffffffff)
 /* MX_CONVERSIONS end */
 
 struct mx_cell_field {

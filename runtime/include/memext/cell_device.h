@@ -442,6 +442,21 @@ MX_D_FUNCTION float mx_math_fmaf(float a, float b, float c) { return fma(a, b, c
     MX_D_FROM_REAL(shortly, type, float)                                                                     \
     MX_D_FROM_REAL(shortly, type, double)                                                                    \
     MX_D_ALL_WHOLE(MX_D_FROM_WHOLE, shortly, type)
+/* A cell to which a real is added. */
+#define MX_D_PLUS(shortly, type)                                                                             \
+    MX_D_OVERLOAD type mx_d_plus(type cell, double more) { return mx_##shortly##_plus(cell, more); }
+#define MX_D_PLUS_REAL(type)                                                                                 \
+    MX_D_OVERLOAD type mx_d_plus(type cell, double more) { return (type)((double)cell + more); }
+MX_D_PLUS_REAL(float)
+MX_D_PLUS_REAL(double)
+MX_D_PLUS(i8, int8_t)
+MX_D_PLUS(u8, uint8_t)
+MX_D_PLUS(i16, int16_t)
+MX_D_PLUS(u16, uint16_t)
+MX_D_PLUS(i32, int32_t)
+MX_D_PLUS(u32, uint32_t)
+MX_D_PLUS(i64, int64_t)
+MX_D_PLUS(u64, uint64_t)
 MX_D_STORES_REAL(float)
 MX_D_STORES_REAL(double)
 MX_D_STORES_WHOLE(i8, int8_t)
@@ -944,11 +959,9 @@ MX_D_FUNCTION double mx_d_least(double a, double b) { return b < a || b != b ? b
 /* Points: 8 numbers each, x y z field array, where the amplitudes begin, how many there are; sorted by (z, y,
  * x), so that those of one cell follow one another in their order. Cells of the window alone, ghosts too. */
 #define MX_D_ADD(name, type)                                                                                 \
-    if (mx_q[3] == MX_D_INDEX_##name) {                                                                      \
-        mx_type_##name mx_sum;                                                                               \
-        mx_d_store(&mx_sum, (double)MX_D_CELL_OF(mx_at, name, mx_x) + mx_amplitude[mx_q[5] + mx_t]);         \
-        MX_D_CELL_OF(mx_at, name, mx_x) = mx_sum;                                                            \
-    }
+    if (mx_q[3] == MX_D_INDEX_##name)                                                                        \
+        MX_D_CELL_OF(mx_at, name, mx_x) =                                                                    \
+            mx_d_plus(MX_D_CELL_OF(mx_at, name, mx_x), mx_amplitude[mx_q[5] + mx_t]);
 #define MX_D_SAME_CELL(a, b) ((a)[0] == (b)[0] && (a)[1] == (b)[1] && (a)[2] == (b)[2])
 #define MX_D_SOURCES(kernel_name, ARRAY, WRITES)                                                             \
     MX_D_KERNEL void kernel_name(MX_D_GLOBAL char *mx_to, MX_D_GLOBAL const int64_t *mx_table,               \

@@ -35,7 +35,7 @@ static int take_names(struct mx_run *r, struct mx_run_fields *files) {
             return mx_fail(&r->why, -EINVAL, "'%s' is no read-only field of the run, so it gets no values",
                            r->edit.name[k]);
         f->program = true;
-        f->made = (struct mx_frame){MX_FRAME_INCLUDED, 0};
+        f->made = (struct mx_frame){.kind = MX_FRAME_INCLUDED};
     }
     return 0;
 }

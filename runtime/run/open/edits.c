@@ -47,6 +47,12 @@ static int read_word(struct mx_run *r, const char *word, int32_t *param, double 
         return mx_fail(
             &r->why, -EINVAL,
             "--edit-param '%.100s' is not NAME=VALUE with a finite number, or a quotient such as 1/8", word);
+    if (mx_number_is_rounded(equals + 1, *value))
+        return mx_fail(
+            &r->why, -EINVAL,
+            "--edit-param '%.100s': parameters are doubles, which beyond 2^53 have not all whole numbers: "
+            "give %.0f.0 if that will do",
+            word, *value);
     *param = find(s, word, length);
     if (*param < 0)
         return mx_fail(&r->why, -EINVAL,

@@ -3,6 +3,7 @@
 
 #include "files/field_words.h"
 #include "grid/array.h"
+#include "run/open/request.h"
 #include "run/work/work.h"
 
 #include <stdarg.h>
@@ -54,12 +55,11 @@ static int same_kind(struct mx_run *r, const char *place) {
     return 0;
 }
 
-/* Rows of two dimensions may be given as NX NY 1 too. */
 static bool same_extents(const struct mx_problem *asked, const struct mx_problem *stored) {
-    const bool turned = stored->flat && !asked->flat && asked->nz == 1;
-    const int64_t ny = turned ? 1 : asked->ny, nz = turned ? asked->ny : asked->nz;
-    return (asked->flat || turned) == stored->flat && asked->nx == stored->nx && ny == stored->ny &&
-           nz == mx_all_planes(stored);
+    struct mx_problem p = *asked;
+    mx_take_rows(&p, stored->flat);
+    return p.flat == stored->flat && p.nx == stored->nx && p.ny == stored->ny &&
+           p.nz == mx_all_planes(stored);
 }
 
 int mx_run_same_equation(struct mx_run *r, const char *place) {

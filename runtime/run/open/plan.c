@@ -297,10 +297,10 @@ static int extend_fixed(struct mx_run *r) {
         if (need > beyond)
             return mx_fail(
                 &r->why, -EINVAL,
-                "the store of a rank has %lld planes of each read-only field beyond its own, and sweeps "
-                "of %lld levels need %lld: take --block with a bt of %lld or less",
-                (long long)beyond, (long long)r->tuned.shape.max_levels, (long long)need,
-                (long long)((beyond - hc) / p->h + 2));
+                "the store of a rank has %lld %ss of each read-only field beyond its own, and sweeps of "
+                "%lld levels need %lld: take --block with a bt of %lld or less",
+                (long long)beyond, mx_plane_word(p->flat), (long long)r->tuned.shape.max_levels,
+                (long long)need, (long long)((beyond - hc) / p->h + 2));
         f->offset_bytes = low ? beyond * f->plane_pitch_bytes : 0;
         f->bytes = (r->tuned.layout.planes + (low + high) * beyond) * f->plane_pitch_bytes;
     }
@@ -335,8 +335,10 @@ int mx_run_plan(struct mx_run *r) {
         q->layout = &r->note.layout; /* of files that are read in place q->fixed */
         q->resumable = true;
         const int64_t plane = r->note.layout.plane_pitch_bytes, row = r->note.layout.row_pitch_bytes;
-        q->whole_planes = r->note.integrity_unit == plane ||
-                          (r->note.integrity_unit == 0 && r->o.integrity && plane % row != 0);
+        /* Where a plane is a row, which two dimensions may have, a hash of one is a hash of the other. */
+        q->whole_planes =
+            plane != row && (r->note.integrity_unit == plane ||
+                             (r->note.integrity_unit == 0 && r->o.integrity && plane % row != 0));
     }
     err = make_plan(r);
     if (err == 0) err = shorten_sweeps(r);

@@ -114,6 +114,12 @@ int mx_check_series(const struct mx_options *o, const struct mx_system *s, mx_wh
     return 0;
 }
 
+void mx_take_rows(struct mx_problem *p, bool flat) {
+    if (!flat || p->flat || p->nx == 0 || p->nz != 1) return;
+    p->nz = p->ny, p->ny = 1;
+    p->flat = true;
+}
+
 /* Of the kernel, which -n has to agree with. */
 int mx_take_dimensions(struct mx_options *o, const struct mx_system *s, mx_why *why) {
     struct mx_problem *p = &o->problem;
@@ -123,13 +129,13 @@ int mx_take_dimensions(struct mx_options *o, const struct mx_system *s, mx_why *
             "-n %lld %lld is a grid of two dimensions, and the kernel \"%s\" reads cells in x, y and z: "
             "give -n NX NY NZ, or a kernel with #define MX_RADII %d, %d, 0",
             (long long)p->nx, (long long)p->nz, s->name, s->h, s->h);
-    if (s->flat && !p->flat && p->nx > 0 && p->nz != 1)
+    mx_take_rows(p, s->flat);
+    if (s->flat && !p->flat && p->nx > 0)
         return mx_fail(
             why, -EINVAL,
             "-n %lld %lld %lld has three dimensions, and the kernel \"%s\" computes grids of two (its "
             "radius in z is 0): give -n NX NY, or a kernel with #define MX_RADIUS %d",
             (long long)p->nx, (long long)p->ny, (long long)p->nz, s->name, s->h);
-    if (s->flat && !p->flat && p->nx > 0) p->nz = p->ny, p->ny = 1;
     p->flat = s->flat;
     return 0;
 }

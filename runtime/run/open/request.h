@@ -18,6 +18,9 @@ struct mx_grid mx_grid_of(const struct mx_problem *problem, int32_t frame);
 /* Extents and element type of the problem are those of a grid that is there, called `name`; what else was
  * given is checked against it. -EINVAL. */
 int mx_take_grid(struct mx_options *options, const char *name, const struct mx_grid *grid, mx_why *why);
+/* Rows of two dimensions may be given as NX NY 1 too: they are told apart here alone. flat: the kernel, or
+ * the store, has two. */
+void mx_take_rows(struct mx_problem *problem, bool flat);
 /* Two dimensions or three, as the kernel computes; -n must agree. -EINVAL. */
 int mx_take_dimensions(struct mx_options *options, const struct mx_system *system, mx_why *why);
 /* Is the machine of the plan another one, which options or a file describe? */

@@ -13,9 +13,10 @@ int mx_run_check_rank(struct mx_run *r, const char *place) {
     if (mx_run_alone(r) && mx_is_cut(b))
         return mx_fail(
             &r->why, -EINVAL,
-            "%.300s holds planes %lld to %lld of a run of %d ranks: resume it with the -d that it began "
-            "with, which has the stores of all",
-            place, (long long)b->first_plane, (long long)(b->first_plane + b->nz - 1), r->note.ranks);
+            "%.300s holds %ss %lld to %lld of a run of %d ranks: resume it with the -d that it began with, "
+            "which has the stores of all",
+            place, mx_plane_word(b->flat), (long long)b->first_plane, (long long)(b->first_plane + b->nz - 1),
+            r->note.ranks);
     if (!mx_run_alone(r) && (r->note.ranks != q->ranks || r->note.rank != q->rank))
         return mx_fail(&r->why, -EINVAL,
                        "%.300s is the store of rank %d of %d, and this is rank %d of %d: to resume with "
@@ -60,10 +61,10 @@ int mx_run_cut(struct mx_run *r) {
     if (mx_run_has_store(r) && (a->first_plane != b->first_plane || a->nz != b->nz))
         return mx_fail(
             &r->why, -EINVAL,
-            "the store of rank %d holds planes %lld to %lld of %lld, and of %d ranks it has %lld to "
-            "%lld: the store is damaged",
-            r->ranks.rank, (long long)b->first_plane, (long long)(b->first_plane + b->nz - 1),
-            (long long)mx_all_planes(b), r->ranks.ranks, (long long)a->first_plane,
-            (long long)(a->first_plane + a->nz - 1));
+            "the store of rank %d holds %ss %lld to %lld of %lld, and of %d ranks it has %lld to %lld: the "
+            "store is damaged",
+            r->ranks.rank, mx_plane_word(b->flat), (long long)b->first_plane,
+            (long long)(b->first_plane + b->nz - 1), (long long)mx_all_planes(b), r->ranks.ranks,
+            (long long)a->first_plane, (long long)(a->first_plane + a->nz - 1));
     return 0;
 }

@@ -184,8 +184,9 @@ static int gather_planes(const struct mx_run *r, int64_t quantities, const uint6
     const int64_t *first = r->ranks.first;
     const int ranks = r->ranks.ranks;
     uint64_t *given = calloc((size_t)n, sizeof *given), *got = calloc((size_t)(n * ranks), sizeof *got);
-    int err =
-        given == NULL || got == NULL ? mx_fail(why, -ENOMEM, "no memory for the planes of the ranks") : 0;
+    int err = given == NULL || got == NULL
+                  ? mx_fail(why, -ENOMEM, "no memory for the %ss of the ranks", mx_plane_word(p->flat))
+                  : 0;
     for (int64_t q = 0; q < quantities && err == 0; q++)
         memcpy(given + q * room, mine + q * mine_pitch, (size_t)p->nz * sizeof *given);
     if (err == 0) given[n - 1] = *number;

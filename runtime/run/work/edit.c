@@ -210,9 +210,10 @@ int mx_run_check_edit_dram(struct mx_run *r) {
     if (!r->edit.state || least <= there) return 0;
     return mx_fail(
         &r->why, -ENOMEM,
-        "a change of the state holds %d planes of %.1f MiB, and the run has %.1f MiB for them: give "
-        "it %.1f MiB more with --dram",
-        4 * parts_of(r), (double)r->report.layout.plane_pitch_bytes / 1048576, (double)there / 1048576,
+        "a change of the state holds %d %ss of %.1f MiB, and the run has %.1f MiB for them: give it %.1f "
+        "MiB more with --dram",
+        4 * parts_of(r), mx_plane_word(r->o.problem.flat),
+        (double)r->report.layout.plane_pitch_bytes / 1048576, (double)there / 1048576,
         (double)(least - there) / 1048576 + 0.1);
 }
 

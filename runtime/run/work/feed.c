@@ -68,8 +68,8 @@ int64_t mx_fuse_read_bytes(const struct mx_run *r, int64_t z, int64_t y0, int64_
     return bytes;
 }
 
-static int read_rows(const struct mx_fuse_field *f, const struct rows *s, char *staging, const char **out,
-                     mx_why *why) {
+static int read_rows(const struct mx_problem *p, const struct mx_fuse_field *f, const struct rows *s,
+                     char *staging, const char **out, mx_why *why) {
     struct mx_span span = span_of(f, s);
     const int64_t from = f->field.npy.data_offset_bytes + (s->fz * f->rows + s->fy) * mx_fuse_row_bytes(f);
     mx_ticket *ticket = NULL;
@@ -77,8 +77,8 @@ static int read_rows(const struct mx_fuse_field *f, const struct rows *s, char *
     int err = mx_buffer_read(f->file, &span, 1, &ticket);
     if (err == 0) err = mx_wait(ticket);
     *out = staging + (from - (int64_t)span.offset_bytes);
-    return err < 0 ? mx_fail(why, err, "plane %lld of %.300s cannot be read: %s", (long long)s->fz,
-                             f->field.path, strerror(-err))
+    return err < 0 ? mx_fail(why, err, "%s %lld of %.300s cannot be read: %s", mx_plane_word(p->flat),
+                             (long long)s->fz, f->field.path, strerror(-err))
                    : 0;
 }
 
@@ -88,7 +88,7 @@ static int fill_piece(struct mx_run *r, const struct mx_fuse_field *f, const str
     const struct mx_problem *p = &r->whole;
     const struct mx_plane_field one = {.dtype = f->field.dtype, .init = f->field.init};
     const char *from = NULL;
-    int err = f->field.init == NULL && s->fy >= 0 ? read_rows(f, s, staging, &from, why) : 0;
+    int err = f->field.init == NULL && s->fy >= 0 ? read_rows(p, f, s, staging, &from, why) : 0;
     for (int64_t i = 0; i < s->n && err == 0; i++) {
         char *row = rows + i * pitch;
         if (f->field.init != NULL)

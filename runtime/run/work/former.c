@@ -132,8 +132,9 @@ static int read_plane(struct reader *e, const struct mx_former *f, int64_t z) {
     if (err == 0) err = mx_wait(ticket);
     e->r->recut.read_bytes += span.bytes;
     if (err == -EBADMSG) return mx_field_damaged(e->buffer, &f->layout, "the state", &e->r->why);
-    return err < 0 ? mx_fail(&e->r->why, err, "plane %lld of %.300s cannot be read: %s",
-                             (long long)(z - f->first_plane), f->path, strerror(-err))
+    return err < 0 ? mx_fail(&e->r->why, err, "%s %lld of %.300s cannot be read: %s",
+                             mx_plane_word(f->layout.rows == 1), (long long)(z - f->first_plane), f->path,
+                             strerror(-err))
                    : 0;
 }
 
