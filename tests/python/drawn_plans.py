@@ -26,7 +26,7 @@ class Run:
     in_place: bool = False
     integrity: bool = False
     verify: bool = False
-    commits: bool = False
+    commits: float = None  # seconds
     check: int = 0
     fault: int = 0  # the request from which on the device is dead
     snapshot: int = 0
@@ -40,7 +40,7 @@ class Run:
         else:
             words += ["--backend", self.backend]
         for given, said in ((self.ranks > 1, ["--ranks", self.ranks]), (self.accel, ["--accel", self.accel]), (self.in_place, ["--in-place"]), (self.integrity, ["--integrity"]),
-                            (self.verify, ["--verify"]), (self.commits, ["--commit-every", 0]), (self.check, ["--check", self.check])):
+                            (self.verify, ["--verify"]), (self.commits is not None, ["--commit-every", self.commits]), (self.check, ["--check", self.check])):
             words += said if given else []
         return [str(w) for w in words]
 
@@ -83,9 +83,9 @@ class Ways:
         run.in_place = r.random() < (0.15 if self.k.form != "jacobi" and not resume else 0.01)
         run.integrity = not resume and run.backend in STORED and r.random() < 0.12
         run.verify, run.check = r.random() < 0.15, 0 if resume else self.p.check
-        run.commits = run.backend in STORED and r.random() < 0.2
+        run.commits = r.choice((0, 1e-6, 10)) if run.backend in STORED and r.random() < 0.25 else None
         self.draw_plan(run)
-        if r.random() < 0.15 and not run.commits:
+        if r.random() < 0.15:
             run.more.append("--no-fuse")
         if r.random() < 0.6:
             run.more += ["--threads", r.choice((1, 2, 3)) if run.ranks == 1 else 1]
@@ -97,8 +97,9 @@ class Ways:
 
     def fault(self, upto):
         """One whose device dies, of a kind that may go on."""
-        run = Run(upto, check=self.p.check, commits=True, fault=self.r.randint(3, 140), integrity=self.r.random() < 0.15)
-        run.algorithm = self.r.choice(("stream", "stream", "redundant"))
+        r = self.r
+        run = Run(upto, check=self.p.check, commits=r.choice((0, 0, 1e-6)), fault=r.randint(3, 140), integrity=r.random() < 0.15)
+        run.algorithm = r.choice(("stream", "stream", "redundant"))
         self.line(run)
         return run
 

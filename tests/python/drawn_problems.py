@@ -73,7 +73,7 @@ class Problem:
 
     def draw_grid(self):
         r, h = self.r, self.kernel.h
-        least = h + 1 if r.random() < 0.93 else 1  # of the outer axes
+        least = h + 1 if r.random() < 0.88 else 1  # of the outer axes
         self.n = [r.randint(1 if r.random() < 0.15 else least, 40)] + [r.randint(least, least + (20 if self.dims == 3 else 45)) for _ in range(self.dims - 1)]
         self.shape = tuple(reversed(self.n))
         self.say("-n", *self.n)

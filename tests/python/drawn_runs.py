@@ -147,6 +147,10 @@ class Trial:
             for kind in kinds:
                 if one[f"{kind}_bytes"] != one[f"predicted_{kind}_bytes"]:
                     raise Finding(f"{kind}_bytes is {one[f'{kind}_bytes']}, predicted were {one[f'predicted_{kind}_bytes']}{f' (rank {i})' if run.ranks > 1 else ''}")
+        for name, phase in report["phases"].items():
+            for kind in ("read", "write"):
+                if phase[f"{kind}_bytes"] != phase.get(f"predicted_{kind}_bytes", phase[f"{kind}_bytes"]):
+                    raise Finding(f"{kind}_bytes of the phase {name} is {phase[f'{kind}_bytes']}, predicted were {phase[f'predicted_{kind}_bytes']}")
         for way in ("host_to_device", "device_to_host"):
             if report.get(f"{way}_bytes") != report.get(f"predicted_{way}_bytes"):
                 raise Finding(f"{way}_bytes is {report[f'{way}_bytes']}, predicted were {report[f'predicted_{way}_bytes']}")
