@@ -21,8 +21,9 @@ def options():
     p.add_argument("--seed", default="1", help="a word or number: the same one draws the same problems (default 1)")
     p.add_argument("--problems", type=int, default=200, metavar="N", help="how many (default 200)")
     p.add_argument("--first", type=int, default=0, metavar="I", help="the number of the first one (default 0)")
-    p.add_argument("--only", type=int, metavar="I", help="this problem alone; its files stay where --keep says")
-    p.add_argument("--keep", type=pathlib.Path, metavar="DIR", help="a directory for the files of problems, which are not removed")
+    p.add_argument("--only", type=int, metavar="I", help="this problem alone")
+    p.add_argument("--in", dest="place", type=pathlib.Path, metavar="DIR", help="a directory of a disk for files and stores, which is made (default: one in build/); a disk in memory saves most of the time")
+    p.add_argument("--keep", action="store_true", help="files and stores of problems stay there")
     p.add_argument("--kernel-of", type=int, default=20, metavar="N", help="problems for which one kernel is compiled (default 20); the same for --only")
     p.add_argument("--opencl", type=float, default=0.02, metavar="SHARE", help="of the problems that run on OpenCL, which compiles each for seconds (default 0.02)")
     p.add_argument("--most", type=int, default=20, metavar="N", help="findings after which it ends (default 20)")
@@ -33,12 +34,13 @@ def options():
 def main():
     o, begin = options(), time.monotonic()
     (ROOT / "build").mkdir(exist_ok=True)
-    folder = pathlib.Path(o.keep or tempfile.mkdtemp(prefix="campaign-", dir=ROOT / "build"))
+    folder = o.place or pathlib.Path(tempfile.mkdtemp(prefix="campaign-", dir=ROOT / "build"))
+    folder = folder.resolve()
     folder.mkdir(exist_ok=True, parents=True)
     env = {"MEMEXT_ROWS": "2n", "OMP_WAIT_POLICY": "passive", **os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
     try:
         c = Campaign(pathlib.Path(o.build).resolve() / "memext", folder, o.seed, env, o.kernel_of, o.opencl)
-        c.run(o.first if o.only is None else o.only, o.problems if o.only is None else 1, o.keep is not None, lambda text: print(text, flush=True), o.most)
+        c.run(o.first if o.only is None else o.only, o.problems if o.only is None else 1, o.keep, lambda text: print(text, flush=True), o.most)
         print(c.told())
         for names in (c.machine.backends, c.machine.accels):
             for name, why in names.items():

@@ -58,7 +58,11 @@ static void explain_misfit_there(const struct context *c, const struct job *job,
     uint64_t dram = 0;
     const uint64_t device = smallest_device(job, &dram);
     const char *name = job->algorithm->name;
-    if (device == 0)
+    if (device == 0 && c->q.layout != NULL) {
+        mx_why rows;
+        mx_tune_explain_layout(&c->q, name, &rows);
+        snprintf(out->why, sizeof out->why, "%.300s", rows.text);
+    } else if (device == 0)
         snprintf(out->why, sizeof out->why, "%s has no plan for this grid on an accelerator", name);
     else if (device > job->device_bytes)
         snprintf(out->why, sizeof out->why,
@@ -116,9 +120,10 @@ int mx_tune_explain_layout(const struct mx_tune_request *q, const char *what, mx
     return mx_fail(why, -EINVAL,
                    "%s cannot go on with this store by direct transfers: its rows are %lld bytes apart, its "
                    "planes %lld, and the device "
-                   "transfers multiples of %u; take --backend mmap%s, or memext export and a new run",
+                   "transfers multiples of %u; %stake --backend mmap%s, or memext export and a new run",
                    what, (long long)l->row_pitch_bytes, (long long)l->plane_pitch_bytes,
-                   q->offset_align_bytes, planes ? " or --algorithm stream without strips (BY = NY)" : "");
+                   q->offset_align_bytes, q->accel != NULL ? "leave --accel out and " : "",
+                   planes ? " or --algorithm stream without strips (BY = NY)" : "");
 }
 
 int mx_tune_check_capacity(const struct mx_tune_request *q, const struct mx_tune_candidate *x, mx_why *why) {

@@ -15,6 +15,7 @@ class Run:
 
     upto: int
     resume: bool = False
+    asked: int = 0  # steps of the run that it goes on with
     backend: str = "uring"
     algorithm: str = None
     engine: str = None
@@ -68,10 +69,10 @@ class Ways:
         self.p, self.k, self.r = problem, problem.kernel, r
         self.ny, self.nz = (1 if self.k.flat else problem.n[1]), problem.n[-1]  # rows and planes, as plans count them
 
-    def draw(self, upto, resume, alone):
+    def draw(self, upto, resume, alone, asked=0):
         """`alone`: nothing needs to go on with it."""
         r = self.r
-        run = Run(upto, resume)
+        run = Run(upto, resume, asked)
         names = ["uring"] * 4 + ["aio"] * 3 + ["mmap"] * 3 + ([] if resume or not alone else ["dram"] * 2 + ["swap"])
         run.backend = r.choice(names)
         if r.random() < 0.15:
@@ -184,6 +185,8 @@ class Ways:
             (run.integrity and run.algorithm in ON_BUFFERS and not run.accel, "--integrity"),
             (run.in_place and self.around(self.outer()) and run.algorithm == "stream", "in-place"),
         ]
+        if run.resume and self.p.probes and run.upto > run.asked:
+            return ["has no room for", *(phrase for it, phrase in reasons if it)]
         return [phrase for it, phrase in reasons if it]
 
     def may_refuse(self, run, said):
@@ -203,10 +206,12 @@ class Ways:
             (r"=periodic: a (sweep of|step)", axis is not None and self.around([axis]) and min(bt, run.upto * k.levels) * k.h > p.n[axis]),
             (r"a sweep of \d+ levels needs \d+ planes of a neighbour", run.ranks > 1 and min(bt, run.upto * k.levels) * k.h > least),
             (r"the smallest rank has|(lower|upper) end of z copies|copies \d+ (planes|rows), and rank", run.ranks > 1 and least < max(k.levels * k.h, k.h + 1)),
-            (r"rewrites (the|its) Buffers in place", run.algorithm in (*SKEWED, *ON_BUFFERS) or run.in_place),
+            (r"rewrites (the|its) Buffers in place", run.algorithm in (*SKEWED, *ON_BUFFERS) or run.in_place or (run.algorithm is None and run.backend in ("mmap", "swap"))),
             (r"in-place", run.in_place and (run.resume or run.verify or self.around(self.outer()) or run.algorithm in (None, "redundant"))),
             (r"--column", self.column(run) and (any(kind != "fixed" for pair in p.kinds.values() for kind in pair[0]) or p.check > 0)),
             (r"is not for .* which computes one end of the grid long before", self.around(self.outer()) and run.algorithm in (None, "direct", "resident", *SKEWED)),
+            (r"by direct transfers|hashes of this store are of", run.resume and run.backend in ("uring", "aio")),
+            (r"would transfer parts of planes", run.resume or run.integrity),
             (r"cannot run on several ranks", run.ranks > 1 and run.algorithm is not None),
         ]
         return next((pattern for pattern, it in table if it and re.search(pattern, said)), None)
