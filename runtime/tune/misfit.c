@@ -107,9 +107,24 @@ void mx_tune_explain_misfit(const struct context *c, const struct job *job, stru
             (long long)p.bz, (long long)p.bt);
 }
 
+/* Do the rows of a store suit the device? Then files of read-only fields that are read in place do not, or
+ * there is no store yet. */
+static bool suits(const struct mx_tune_request *q) {
+    const struct mx_layout *l = q->layout;
+    return !q->whole_planes && (l == NULL || (l->row_pitch_bytes % q->offset_align_bytes == 0 &&
+                                              l->plane_pitch_bytes % q->offset_align_bytes == 0));
+}
+
 /* The rows of the store do not suit the device: the ways out that are left. */
 int mx_tune_explain_layout(const struct mx_tune_request *q, const char *what, mx_why *why) {
     const struct mx_layout *l = q->layout;
+    if (suits(q))
+        return mx_fail(
+            why, -EINVAL,
+            "%s cannot go on by direct transfers: with y=periodic it takes rows of read-only fields "
+            "from the other end, and in the files that the run reads in place they do not begin at "
+            "multiples of %u bytes; %stake --backend mmap or --algorithm stream without strips (BY = NY)",
+            what, q->offset_align_bytes, q->accel != NULL ? "leave --accel out or " : "");
     if (q->whole_planes)
         return mx_fail(
             why, -EINVAL,
