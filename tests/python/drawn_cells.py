@@ -168,9 +168,12 @@ class Cell:
         if k < 0.55:
             whole, bit = self.whole(0), r.choice((1, 2, 64))
             return Value(f"(({whole.text} & {bit}ull) != 0)", "b", lambda here: (whole.of(here) & np.uint64(bit)) != 0)
-        return r.choice([lambda: place("(X % 3 == 0)", lambda w: w.x % 3 == 0, "?"), lambda: place("((X + Y) % 3 == 1)", lambda w: (w.x + w.y) % 3 == 1, "?"),
-                         lambda: place("(T % 2 == 0)", lambda w: w.t % 2 == 0, "?"), lambda: place("(X < NX / 2)", lambda w: w.x < w.nx // 2, "?"),
-                         lambda: place("(Z == NZ - 1 || Y == 0)", lambda w: (w.z == w.nz - 1) | (w.y == 0), "?"), lambda: place("(X != NX - 1)", lambda w: w.x != w.nx - 1, "?")])()
+        return self.test_of_index() if k < 0.9 else place("(T % 2 == 0)", lambda w: w.t % 2 == 0, "?")
+
+    def test_of_index(self):
+        return self.r.choice([lambda: place("(X % 3 == 0)", lambda w: w.x % 3 == 0, "?"), lambda: place("((X + Y) % 3 == 1)", lambda w: (w.x + w.y) % 3 == 1, "?"),
+                              lambda: place("(X < NX / 2)", lambda w: w.x < w.nx // 2, "?"), lambda: place("(X != NX - 1)", lambda w: w.x != w.nx - 1, "?"),
+                              lambda: place("(Z == NZ - 1 || Y == 0)", lambda w: (w.z == w.nz - 1) | (w.y == 0), "?")])()
 
     def whole_leaf(self):
         r, k = self.r, self.r.random()

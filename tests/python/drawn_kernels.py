@@ -12,7 +12,7 @@ class Reduction:
     """An expression, of all cells or of those that a condition takes."""
 
     def __init__(self, name, cell):
-        self.name, self.value, self.test = name, cell.real(2), cell.test(0) if cell.r.random() < 0.4 else None
+        self.name, self.value, self.test = name, cell.real(2), cell.test_of_index() if cell.r.random() < 0.4 else None
 
     def text(self):
         return f"MX_REDUCE({self.name})\n    {f'if {self.test.text} ' if self.test else ''}RESULT({self.value.text});\nMX_END\n"

@@ -15,6 +15,7 @@ class Run:
 
     upto: int
     resume: bool = False
+    at: int = None  # the step that the store holds
     asked: int = 0  # steps of the run that it goes on with
     backend: str = "uring"
     algorithm: str = None
@@ -69,10 +70,10 @@ class Ways:
         self.p, self.k, self.r = problem, problem.kernel, r
         self.ny, self.nz = (1 if self.k.flat else problem.n[1]), problem.n[-1]  # rows and planes, as plans count them
 
-    def draw(self, upto, resume, alone, asked=0):
-        """`alone`: nothing needs to go on with it."""
-        r = self.r
-        run = Run(upto, resume, asked)
+    def draw(self, upto, at=None, alone=False, asked=0):
+        """A run that goes on from step `at`, or a new one. `alone`: nothing needs to go on with it."""
+        r, resume = self.r, at is not None
+        run = Run(upto, resume, at, asked)
         names = ["uring"] * 4 + ["aio"] * 3 + ["mmap"] * 3 + ([] if resume or not alone else ["dram"] * 2 + ["swap"])
         run.backend = r.choice(names)
         if r.random() < 0.15:
@@ -95,6 +96,10 @@ class Ways:
         if not resume and alone and r.random() < 0.1:
             run.snapshot = r.randint(1, upto)
         return run
+
+    def plain(self, upto, at):
+        """One that every problem takes."""
+        return Run(upto, at is not None, at, backend="mmap", algorithm="direct", engine="iblock", plan=["--algorithm", "direct", "--engine", "iblock"], check=0 if at is not None else self.p.check)
 
     def fault(self, upto):
         """One whose device dies, of a kind that may go on."""
@@ -210,6 +215,7 @@ class Ways:
             (r"in-place", run.in_place and (run.resume or run.verify or self.around(self.outer()) or run.algorithm in (None, "redundant"))),
             (r"--column", self.column(run) and (any(kind != "fixed" for pair in p.kinds.values() for kind in pair[0]) or p.check > 0)),
             (r"is not for .* which computes one end of the grid long before", self.around(self.outer()) and run.algorithm in (None, "direct", "resident", *SKEWED)),
+            (r"holds no state that could be resumed", run.resume and run.at == 0),
             (r"by direct transfers|hashes of this store are of", run.resume and run.backend in ("uring", "aio")),
             (r"would transfer parts of planes", run.resume or run.integrity),
             (r"cannot run on several ranks", run.ranks > 1 and run.algorithm is not None),

@@ -43,7 +43,7 @@ class Trial:
         self.place, self.report_path = folder / "store", folder / "report.json"
         self.place.mkdir()
         self.ways = Ways(self.problem, self.r)
-        self.first = ["--kernel", str(kernel_path), "--dram", "64MiB", *self.problem.words]
+        self.first = ["--kernel", str(kernel_path), "--dram", "512MiB", *self.problem.words]
         self.points = self.problem.points()
         self.asked = 0  # steps, when the store was made or gone on with
         self.outputs = ["--overwrite", *(w for f in kernel.all_state for w in ("-o", f"{f}={folder}/{f}.out.npy"))]
@@ -224,7 +224,7 @@ class Trial:
             return None
         told = self.machine("info", self.place, "--json", "-") if (self.place / "memext.store").exists() else None
         store = json.loads(told.stdout).get("store") if told is not None and told.returncode == 0 else None
-        if store is None or store.get("pending") or "step" not in store:
+        if store is None or store["step"] < 0:
             self.count("a device that died before the first commit")
             return None
         self.count("a device that died after a commit" if store["step"] < upto else "a device that lived to the end")
@@ -244,15 +244,15 @@ class Trial:
             at, self.asked = self.die(stops[0]), stops[0]
         for i, upto in enumerate(stops):
             for _ in range(5):
-                run = self.ways.draw(upto, at is not None, alone=len(stops) == 1, asked=self.asked)
+                run = self.ways.draw(upto, at, alone=len(stops) == 1, asked=self.asked)
                 if self.usable(run) and self.attempt(run, at):
                     break
+                at = at or None  # a store of step 0 may hold nothing that could be gone on with
             else:
                 self.count("five draws that were refused")
-                if self.problem.probes and self.asked:
+                if self.problem.probes and self.asked or at is not None:
                     return
-                run = Run(upto, at is not None, backend="mmap", plan=["--threads", "2"], check=0 if at is not None else self.problem.check)
-                if not self.attempt(run, at):
+                if not self.attempt(self.ways.plain(upto, at), at):
                     raise Finding("refused, and asks for nothing that could be")
             at = self.asked = upto
             self.count(f"goes on from {'another' if i else 'no'} run")
