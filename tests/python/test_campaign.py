@@ -60,7 +60,7 @@ def test_another_result_is_found(memext, quick_place, monkeypatch):
     """A model that saturates where whole numbers wrap: the campaign sees the difference."""
     kept = drawn_cells.stored
     monkeypatch.setattr(drawn_cells, "stored", lambda values, dtype: kept(values.astype("f8") if values.dtype.kind != "f" else values, dtype))
-    seed = next(n for n in range(100) if any(t in ("i1", "u1", "i2", "u2") for t in Kernel(f"wraps {n}").state.values()))
+    seed = next(n for n in range(1000) if Kernel(f"wraps {n}").state["u0"] in ("i1", "u1", "i2", "u2") and "\n    SET(u0, ((" in Kernel(f"wraps {n}").text())
     c = Campaign(memext.program, quick_place, "wraps", dict(os.environ), 10, opencl=0)
     c.run(10 * seed, 10, most=1)
     assert c.findings and "other bits than numpy" in c.findings[0][1]

@@ -154,7 +154,8 @@ def test_runs_give_the_bits_of_numpy(memext, place, tmp_path, name):
         assert done.returncode == 0, (plan, more, done.stderr)
         report = json.loads((tmp_path / "j.json").read_text())
         assert report["verified"]
-        as_predicted(report, (plan, more))
+        if backend != "mmap":  # whose pages the kernel writes when it likes
+            as_predicted(report, (plan, more))
         p.check(nt, (backend, plan, more))
     assert len(refused) <= 5 and not {"stream", "iblock"} & set(refused), refused
 
