@@ -178,7 +178,7 @@ class Ways:
         reasons = [
             (run.algorithm in ON_BUFFERS and not resident and run.backend in ("uring", "aio") and not run.accel, "works on mapped Buffers"),
             (run.bt is not None and run.bt % k.levels != 0, "bt is"),
-            (run.in_place and k.form == "jacobi", "in-place is for systems"),
+            (run.in_place and k.form == "jacobi", "in-place is for"),
             (run.in_place and run.algorithm == "redundant", "redundant"),
             (run.accel and run.algorithm not in (None, "stream", "direct", "resident"), "cannot compute on an accelerator"),
             (run.accel and run.backend in ("mmap", "swap"), f"backend {run.backend}"),
@@ -188,7 +188,7 @@ class Ways:
             (run.ranks > 1 and run.algorithm in ("direct", "resident"), "ranks"),
             (run.ranks > 1 and least < k.levels * k.h, "rank"),
             (run.integrity and run.algorithm in ON_BUFFERS and not run.accel, "--integrity"),
-            (run.in_place and self.around(self.outer()) and run.algorithm == "stream", "in-place"),
+            (run.in_place and self.around(self.outer()[:-1] if run.ranks > 1 else self.outer()) and run.algorithm == "stream", "in-place"),
         ]
         if run.resume and self.p.probes and run.upto > run.asked:
             return ["has no room for", *(phrase for it, phrase in reasons if it)]
@@ -218,6 +218,7 @@ class Ways:
             (r"holds no state that could be resumed", run.resume and run.at == 0),
             (r"by direct transfers|hashes of this store are of", run.resume and run.backend in ("uring", "aio")),
             (r"would transfer parts of planes", run.resume or run.integrity),
+            (r"which ranks around a periodic [yz] cannot do", run.resume and run.ranks > 1 and self.around(self.outer()[-1:])),
             (r"cannot run on several ranks", run.ranks > 1 and run.algorithm is not None),
         ]
         return next((pattern for pattern, it in table if it and re.search(pattern, said)), None)

@@ -45,6 +45,7 @@ class Trial:
         self.ways = Ways(self.problem, self.r)
         self.first = ["--kernel", str(kernel_path), "--dram", "512MiB", *self.problem.words]
         self.points = self.problem.points()
+        self.ranks = 1  # whose stores lie in the place
         self.asked = 0  # steps, when the store was made or gone on with
         self.outputs = ["--overwrite", *(w for f in kernel.all_state for w in ("-o", f"{f}={folder}/{f}.out.npy"))]
 
@@ -94,6 +95,9 @@ class Trial:
 
     def attempt(self, run, at):
         """Whether the run was done; a right refusal is False."""
+        if not run.resume and run.ranks != self.ranks and self.place.exists():  # runs of other ranks lie side by side there, and --ranks would have to say which
+            shutil.rmtree(self.place)
+            self.place.mkdir()
         before, must = self.state_of_place(), self.ways.must_refuse(run)
         done = self.call(self.words(run))
         if done.returncode == 2:
@@ -110,6 +114,7 @@ class Trial:
         if must:
             raise Finding(f"went through, and should be refused: {must}")
         self.count(*run.drawn(), "runs")
+        self.ranks = run.ranks
         if done.returncode == 0:
             self.check(run, json.loads(self.report_path.read_text()), at)
         return True
