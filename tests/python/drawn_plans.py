@@ -215,6 +215,7 @@ class Ways:
             (r"in-place", run.in_place and (run.resume or run.verify or self.around(self.outer()) or run.algorithm in (None, "redundant"))),
             (r"--column", self.column(run) and (any(kind != "fixed" for pair in p.kinds.values() for kind in pair[0]) or p.check > 0)),
             (r"is not for .* which computes one end of the grid long before", self.around(self.outer()) and run.algorithm in (None, "direct", "resident", *SKEWED)),
+            (r"computes no finite (sum|top|low)", min(p.n) <= 3 and any(one.test for one in k.reductions)),  # no cell meets the condition
             (r"holds no state that could be resumed", run.resume and run.at == 0),
             (r"by direct transfers|hashes of this store are of", run.resume and run.backend in ("uring", "aio")),
             (r"would transfer parts of planes", run.resume or run.integrity),

@@ -21,12 +21,19 @@ class Machine:
     """The command, and what can be used here: {name: None, or why it cannot}."""
 
     def __init__(self, program, env):
-        self.program, self.env = str(program), env
+        self.program, self.env = program, env
+        self.look()
+        fake = self.program.parent / "fake_cuda"  # a driver and a compiler that need no device
+        if self.accels["cuda"] and fake.exists():
+            self.env = {**self.env, "LD_LIBRARY_PATH": str(fake), "FAKE_CUDA": "late=1", "FAKE_CUDA_CACHE": f"{self.env['XDG_CACHE_HOME']}/fake_cuda"}
+            self.look()
+
+    def look(self):
         told = json.loads(self("info", "--quiet", "--json", "-").stdout)
         self.backends, self.accels = ({one["name"]: None if one["works"] else one["why"] for one in told[of]} for of in ("backends", "accelerators"))
 
     def __call__(self, *words):
-        return subprocess.run([self.program, *map(str, words)], capture_output=True, text=True, timeout=300, env=self.env)
+        return subprocess.run([str(self.program), *map(str, words)], capture_output=True, text=True, timeout=300, env=self.env)
 
 
 def alike(a, b):
@@ -64,7 +71,7 @@ class Trial:
         return ["run", *begins, *points, *place, *keep, *run.words(), *shots, *(["--keep"] if place else []), *self.outputs, "--quiet", "--json", str(self.report_path)]
 
     def call(self, words):
-        said = shlex.join([self.machine.program, *map(str, words)])
+        said = shlex.join([str(self.machine.program), *map(str, words)])
         self.commands.append(said.replace(f"{self.folder}/", "").replace(f"{self.folder.parent}/", "../"))
         self.report_path.unlink(missing_ok=True)
         return self.machine(*words)
@@ -83,7 +90,7 @@ class Trial:
 
     def usable(self, run):
         """Whether this machine has what the run needs; what it has not is counted."""
-        if run.accel == "opencl" and self.r.random() >= self.opencl * 20:  # it compiles for seconds
+        if run.accel in ("opencl", "cuda") and self.r.random() >= self.opencl * 20:  # they compile for seconds
             run.accel = "host"
         for names, name in ((self.machine.backends, run.backend), (self.machine.accels, run.accel)):
             if name is not None and names.get(name, "memext does not know it") is not None:
@@ -252,6 +259,8 @@ class Trial:
                 run = self.ways.draw(upto, at, alone=len(stops) == 1, asked=self.asked)
                 if self.usable(run) and self.attempt(run, at):
                     break
+                if at is not None and self.problem.probes and upto > self.asked:
+                    return  # refused whatever else is asked for
                 at = at or None  # a store of step 0 may hold nothing that could be gone on with
             else:
                 self.count("five draws that were refused")
