@@ -24,7 +24,7 @@ def options():
     p.add_argument("--only", type=int, metavar="I", help="this problem alone")
     p.add_argument("--in", dest="place", type=pathlib.Path, metavar="DIR", help="a directory of a disk for files and stores, which is made (default: one in build/); a disk in memory saves most of the time")
     p.add_argument("--keep", action="store_true", help="files and stores of problems stay there")
-    p.add_argument("--kernel-of", type=int, default=20, metavar="N", help="problems for which one kernel is compiled (default 20); the same for --only")
+    p.add_argument("--kernel-of", type=int, default=10, metavar="N", help="problems for which one kernel is compiled (default 10); the same for --only")
     p.add_argument("--opencl", type=float, default=0.02, metavar="SHARE", help="of the problems that run on OpenCL or CUDA, which compile each for seconds (default 0.02)")
     p.add_argument("--most", type=int, default=20, metavar="N", help="findings after which it ends (default 20)")
     p.add_argument("--build", type=pathlib.Path, default=os.environ.get("MEMEXT_BUILD", ROOT / "build/release"), metavar="DIR", help="with the program memext")

@@ -236,7 +236,8 @@ class Cell:
         if t[0] == "f":
             if r.random() < 0.15:
                 a = self.whole(2)
-                return Value(f"((double)(int64_t){a.text} * 0x1p-63)", "f8", lambda here: np.asarray(a.of(here)).astype("i8").astype("f8") * 2.0**-63)
+                # + 0.0: to gcc 12 (double)(int64_t)-0.25 is -0.0, and 0.0 to all others
+                return Value(f"((double)(int64_t){a.text} * 0x1p-63 + 0.0)", "f8", lambda here: np.asarray(a.of(here)).astype("i8").astype("f8") * 2.0**-63 + 0.0)
             return wide(self.real(3), "below_one({})", lambda v: v / (1 + abs(v)))
         if r.random() < 0.65:
             return self.whole(3)

@@ -2,6 +2,7 @@
 """The random campaign: problems of drawn_problems.py by runs of drawn_plans.py, compared with numpy to the bit, and their bytes with those predicted."""
 import collections
 import json
+import os
 import random
 import shlex
 import shutil
@@ -26,6 +27,7 @@ class Machine:
         fake = self.program.parent / "fake_cuda"  # a driver and a compiler that need no device
         if self.accels["cuda"] and fake.exists():
             self.env = {**self.env, "LD_LIBRARY_PATH": str(fake), "FAKE_CUDA": "late=1", "FAKE_CUDA_CACHE": f"{self.env['XDG_CACHE_HOME']}/fake_cuda"}
+            os.makedirs(self.env["FAKE_CUDA_CACHE"], exist_ok=True)
             self.look()
 
     def look(self):
@@ -109,6 +111,7 @@ class Trial:
         done = self.call(self.words(run))
         if done.returncode == 2:
             said = self.sentence(done)
+            said = "\n".join(line for line in done.stderr.splitlines() if "is copied into the store" not in line)
             right = next((phrase for phrase in must if phrase in said), None) or self.ways.may_refuse(run, said)
             if right is None:
                 raise Finding(f"refused, and should not be{f' so (but for: {must})' if must else ''}: {said}")
@@ -275,7 +278,7 @@ class Trial:
 class Campaign:
     """Problems number `first` to `first + problems - 1` of a seed; a kernel is compiled for so many of them."""
 
-    def __init__(self, program, folder, seed, env, of_a_kernel=20, opencl=0.02):
+    def __init__(self, program, folder, seed, env, of_a_kernel=10, opencl=0.02):
         self.machine, self.folder, self.seed = Machine(program, env), folder, seed
         self.of_a_kernel, self.opencl, self.counts, self.findings, self.known = of_a_kernel, opencl, collections.Counter(), [], {}
 
