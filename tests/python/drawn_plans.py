@@ -188,7 +188,7 @@ class Ways:
             (run.ranks > 1 and run.algorithm in ("direct", "resident"), "ranks"),
             (run.ranks > 1 and least < k.levels * k.h, "rank"),
             (run.integrity and run.algorithm in ON_BUFFERS and not run.accel, "--integrity"),
-            (run.in_place and self.around(self.outer()[:-1] if run.ranks > 1 else self.outer()) and run.algorithm == "stream", "in-place"),
+            (run.in_place and run.ranks == 1 and self.around(self.outer()[-1:]) and run.algorithm == "stream", "in-place"),
         ]
         if run.resume and self.p.probes and run.upto > run.asked:
             return ["has no room for", *(phrase for it, phrase in reasons if it)]
