@@ -201,6 +201,64 @@ static const char *constant(const char *line) {
     return const_at[before_value] == '(' ? NULL : const_at; /* a function */
 }
 
+static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+/* Behind the number that begins here. */
+static const char *after_number(const char *at, const char *end) {
+    for (at++; at < end && (in_word(*at) || *at == '.'); at++)
+        if (strchr("eEpP", *at) != NULL && at + 1 < end && strchr("+-", at[1]) != NULL) at++;
+    return at < end ? at : end;
+}
+
+/* Behind the text in quotes that begins here, at the end of its line at the latest. */
+static const char *after_quotes(const char *at, const char *end) {
+    const char quote = *at;
+    for (at++; at < end && *at != quote; at++) at += *at == '\\' && at + 1 < end;
+    return at < end ? at + 1 : end;
+}
+
+/* A number with one `l` in its suffix where it has two. */
+static void write_number(FILE *f, const char *from, const char *end) {
+    const char *suffix = end;
+    while (suffix > from && strchr("uUlL", suffix[-1]) != NULL) suffix--;
+    bool is_long = false;
+    fwrite(from, 1, (size_t)(suffix - from), f);
+    for (; suffix < end; suffix++) {
+        const bool l = *suffix == 'l' || *suffix == 'L';
+        if (!l || !is_long) fputc(*suffix, f);
+        is_long |= l;
+    }
+}
+
+/* Is this word `long`, with another one behind it? Then that is where the second one begins. */
+static const char *second_long(const char *from, const char *word_end, const char *end) {
+    const char *next = word_end;
+    while (next < end && (*next == ' ' || *next == '\t')) next++;
+    const bool both = word_end - from == 4 && strncmp(from, "long", 4) == 0 && next > word_end &&
+                      end - next > 4 && strncmp(next, "long", 4) == 0 && !in_word(next[4]);
+    return both ? next : NULL;
+}
+
+/* Part of a line. `long` of devices has 64 bits. What is `long long` to C, also as the suffix of a number,
+ * has 128 in OpenCL, where sums would not wrap: it becomes long. */
+static void write_line(FILE *f, const char *at, const char *end) {
+    for (const char *next; at < end; at = next) {
+        next = at + 1;
+        if (isdigit((unsigned char)*at) || (*at == '.' && next < end && isdigit((unsigned char)*next))) {
+            next = after_number(at, end);
+            write_number(f, at, next);
+            continue;
+        }
+        if (*at == '"' || *at == '\'') next = after_quotes(at, end);
+        while (in_word(*at) && next < end && in_word(*next)) next++;
+        const char *second = second_long(at, next, end);
+        if (second != NULL)
+            next = second;
+        else
+            fwrite(at, 1, (size_t)(next - at), f);
+    }
+}
+
 /* The cell's file with cell_device.h where it includes cell.h; functions of other headers a device has
  * anyway.
  */
@@ -214,7 +272,7 @@ static void insert(FILE *f, const char *cell) {
         if (value != NULL) fprintf(f, "MX_D_TABLE ");
         if (value == NULL) value = line;
         if (name[0] == 0)
-            fwrite(value, 1, (size_t)(end - value), f);
+            write_line(f, value, end);
         else if (strcmp(name, "memext/cell.h") == 0)
             fprintf(f, "%s\n", mx_cell_device_text);
         else

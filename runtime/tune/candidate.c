@@ -28,6 +28,11 @@ bool mx_tune_on_accel(const struct mx_algorithm *a) {
     return strcmp(a->name, "stream") == 0 || strcmp(a->name, "resident") == 0;
 }
 
+const char *mx_tune_there(const char *name) {
+    const struct mx_algorithm *a = name != NULL ? mx_algorithm_find(name) : NULL;
+    return a != NULL && strcmp(a->name, "direct") == 0 ? "resident" : name;
+}
+
 int mx_tune_check_algorithm(const struct mx_tune_request *q, const struct mx_algorithm *a, mx_why *why) {
     if (q->accel != NULL && !mx_tune_on_accel(a))
         return mx_fail(

@@ -96,15 +96,18 @@ int mx_tune_plan(const struct mx_tune_request *request, const struct mx_plan *pl
                  struct mx_tune_result *out) {
     struct context c;
     struct mx_tune_request q = *request;
+    struct mx_plan given = *plan;
     q.tuner = "manual";
     if (plan->engine[0] != 0) q.engine = plan->engine;
     if (plan->threads != 0) q.threads = plan->threads;
+    if (q.accel != NULL)
+        snprintf(given.algorithm, sizeof given.algorithm, "%s", mx_tune_there(plan->algorithm));
     struct mx_tune_result *r = calloc(1, sizeof *r);
     if (r == NULL) return mx_fail(why, -ENOMEM, "no memory for a tuner");
     const uint64_t begin = mx_thread_cpu_ns();
     int err = mx_plan_check(plan, why);
     if (err == 0) err = mx_tune_complete(&q, why, &c);
-    if (err == 0) err = tune_given(&c, plan, why, r);
+    if (err == 0) err = tune_given(&c, &given, why, r);
     if (err == 0) {
         mx_tune_take_context(&c, r);
         mx_tune_take_winner(&c, r);

@@ -60,7 +60,11 @@ static void explain_misfit_there(const struct context *c, const struct job *job,
     uint64_t dram = 0;
     const uint64_t device = smallest_device(job, &dram);
     const char *name = job->algorithm->name;
-    if (device == 0)
+    if (device == 0 && c->q.layout != NULL) {
+        mx_why rows;
+        mx_tune_explain_layout(&c->q, name, &rows);
+        snprintf(out->why, sizeof out->why, "%.300s", rows.text);
+    } else if (device == 0)
         snprintf(out->why, sizeof out->why, "%s has no plan for this grid on an accelerator", name);
     else if (device > job->device_bytes)
         snprintf(out->why, sizeof out->why,
@@ -114,22 +118,40 @@ void mx_tune_explain_misfit(const struct context *c, const struct job *job, stru
             (long long)p.bz, (long long)p.bt);
 }
 
+/* Do the rows of a store suit the device? Then files of read-only fields that are read in place do not, or
+ * there is no store yet. */
+static bool suits(const struct mx_tune_request *q) {
+    const struct mx_layout *l = q->layout;
+    return !q->whole_planes && (l == NULL || (l->row_pitch_bytes % q->offset_align_bytes == 0 &&
+                                              l->plane_pitch_bytes % q->offset_align_bytes == 0));
+}
+
 /* The rows of the store do not suit the device: the ways out that are left. */
 int mx_tune_explain_layout(const struct mx_tune_request *q, const char *what, mx_why *why) {
     const uint32_t align = q->offset_align_bytes;
-    const bool flat = q->problem->flat, planes = align > 0 && q->layout->plane_pitch_bytes % align == 0;
+    const bool flat = q->problem->flat;
     /* Rows of two dimensions are never cut into strips. */
     const char *stream = flat ? "--algorithm stream" : "--algorithm stream without strips (BY = NY)";
+    const char *leave = q->accel != NULL ? "leave --accel out" : "";
     char text[PITCHES];
+    if (suits(q))
+        return mx_fail(
+            why, -EINVAL,
+            "%s cannot go on by direct transfers: with y=periodic it takes rows of read-only fields "
+            "from the other end, and in the files that the run reads in place they do not begin at "
+            "multiples of %u bytes; %s%stake --backend mmap or %s",
+            what, align, leave, leave[0] != 0 ? " or " : "", stream);
     if (q->whole_planes)
         return mx_fail(why, -EINVAL,
                        "%s would transfer %s, and --integrity keeps hashes of whole ones in this store; take "
                        "%s",
                        what, flat ? "rows without their padding" : "parts of planes", stream);
+    const bool planes = align > 0 && q->layout->plane_pitch_bytes % align == 0;
     return mx_fail(why, -EINVAL,
                    "%s cannot go on with this store by direct transfers: %s, and the device transfers "
-                   "multiples of %u; take --backend mmap%s%s, or memext export and a new run",
-                   what, pitches(q, text), align, planes ? " or " : "", planes ? stream : "");
+                   "multiples of %u; %s%stake --backend mmap%s%s, or memext export and a new run",
+                   what, pitches(q, text), align, leave, leave[0] != 0 ? " and " : "", planes ? " or " : "",
+                   planes ? stream : "");
 }
 
 int mx_tune_check_capacity(const struct mx_tune_request *q, const struct mx_tune_candidate *x, mx_why *why) {

@@ -305,6 +305,10 @@ struct mx_tuner {
 };
 extern const struct mx_tuner mx_tuners[]; /* ends with name NULL */
 
+/* What an algorithm of this name is called with an accelerator: direct, which then loads everything into its
+ * memory, is resident. NULL: NULL. */
+const char *mx_tune_there(const char *algorithm);
+
 /* A given plan (--plan): completed where fields are 0, checked as the manual tuner does, with its prediction.
  */
 int mx_tune_plan(const struct mx_tune_request *request, const struct mx_plan *plan, mx_why *why,

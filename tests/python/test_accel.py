@@ -132,6 +132,15 @@ def test_sides_points_norms_snapshots(request, memext, place, tmp_path, accel, p
     assert (aside["aside_device_to_host_bytes"] > 0) == (accel != "host")
 
 
+def test_direct_of_a_plan_is_resident(memext, place):
+    """As --algorithm direct is: the whole grid in the accelerator's memory."""
+    expected = memext.run(*GRID, "-d", place)["checksum"]
+    result = memext.run(*GRID, "-d", place, "--accel", "host", "--plan", "direct bt=3")
+    assert (result["checksum"], result["plan"]["algorithm"]) == (expected, "resident")
+    check_bus(result)
+    memext.refused("run", *GRID, "-d", place, "--accel", "host", "--plan", "redundant bt=3", naming="cannot compute on an accelerator")
+
+
 AWKWARD = {
     "one plane": ["-n", 20, 15, 1, "-t", 5, "--plan", "stream bt=2 slab=1"],
     "one row, strips of one": ["-n", 20, 3, 9, "-t", 4, "--plan", "stream by=1 bt=2 slab=2"],

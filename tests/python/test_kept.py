@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A cell that a kernel does not SET keeps its value: the bits are those of the same kernel with the other branch written out, by every plan, backend,
 accelerator and resume. Coordinates that a kernel sees are those of the grid."""
-import random
-
 import pytest
-from conftest import drawn
 from test_accel import works
 
 HEAD = '#define MX_NAME "kept"\n#define MX_RADIUS 1\n'
@@ -116,43 +113,3 @@ def test_numbers_of_check(memext, written):
         memext.refused("kernel", "check", kernel, *words, naming=naming)
     for n in [(1, 1, 1), (2, 1, 9), (1, 40, 1), (10**6, 2, 10**6)]:
         assert memext("kernel", "check", kernel, "-n", *n).returncode == 0, n
-
-
-def random_cell(pick):
-    """A cell of conditions, nested, with returns; and what it keeps written out: the same text with a value for each way."""
-    conditions = ["Z <= 7", "X % 3 == 1", "T < 5", "s > 0.5", "AT(v,0,0,0) < 0.4f", "Y > X", "NX - X < 9", "AT(u,0,0,-1) < AT(u,0,0,1)"]
-    values = {"u": ["s", "s * 0.5 + 0.1", "AT(u,1,0,0)", "0.25 * AT(u,0,-1,0) + 0.3"], "v": ["(float)s", "AT(v,0,0,1) * 0.5f", "AT(v,-1,0,0)", "0.75f"]}
-    lines = []
-
-    def block(depth, indent):
-        for _ in range(pick.randint(1, 3)):
-            kind = pick.choice(["set", "set", "if", "if", "return"] if depth < 3 else ["set"])
-            if kind == "set":
-                field = pick.choice("uv")
-                lines.append(f"{indent}SET({field}, {pick.choice(values[field])});")
-            elif kind == "return" and depth > 0:
-                lines.append(f"{indent}return;")
-                return
-            elif kind == "if":
-                lines.append(f"{indent}if ({pick.choice(conditions)}) {{")
-                block(depth + 1, indent + "    ")
-                if pick.random() < 0.4:
-                    lines.append(f"{indent}}} else {{")
-                    block(depth + 1, indent + "    ")
-                lines.append(f"{indent}}}")
-
-    block(0, "    ")
-    text = "\n".join(lines)
-    full = "double new_u = AT(u,0,0,0);\nfloat new_v = AT(v,0,0,0);\n" + text.replace("SET(u, ", "new_u = (").replace("SET(v, ", "new_v = (").replace("return;", "goto done;")
-    return text + "\n", full + "\ndone:;\n" + "SET(u, new_u);\nSET(v, new_v);\n"
-
-
-@pytest.mark.parametrize("seed", drawn(0, 6))
-def test_random_cells(memext, quick_place, written, seed):
-    """checksum by a plan drawn at random == that of the plain loop of the written-out cell."""
-    pick = random.Random(seed)
-    short, full = random_cell(pick)
-    wanted = memext.run("--kernel", written(JACOBI + CELL % (NEAR + full), "full.c"), *GRID, "--backend", "dram", "--algorithm", "direct")["checksum"]
-    kernel = written(JACOBI + CELL % (NEAR + short))
-    for plan in pick.sample(PLANS, 2):
-        assert memext.run("--kernel", kernel, *GRID, "-d", quick_place, "--plan", plan, "--force")["checksum"] == wanted, (short, plan)

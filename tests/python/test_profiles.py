@@ -48,13 +48,13 @@ MX_END
 """,
 }
 TYPES = {"a": "f8", "b": "f4", "c": "u1"}
-CASES = 150 if os.environ.get("MEMEXT_TEST_LONG") else 10
+CASES = 30 if os.environ.get("MEMEXT_TEST_LONG") else 3
 
 
 class Problem:
     """A random problem: `words` of it, `short` and `full` the words of its fields, as profiles and written out."""
 
-    def __init__(self, folder, seed, alike=None):
+    def __init__(self, folder, seed, alike):
         """alike: of each field the axes z, y, x along which it is so."""
         rng, values = random.Random(seed), np.random.default_rng(seed)
         form, h = rng.choice(list(BODIES)), rng.choice([1, 1, 2])
@@ -72,19 +72,13 @@ class Problem:
             if not framed and hc > 0:
                 self.words += ["--frame", f"{name}={rng.choice(['edge', 'mirror', 'periodic'])}"]
             extents = [n + 2 * h * framed for n in reversed(self.size)]
-            axes = [axis for axis in "zyx" if rng.random() < 0.5] if alike is None else alike[name]
+            axes = alike[name]
             given = values.random([1 if axis in axes else n for axis, n in zip("zyx", extents)])
             given = (given * (1 if kind[0] == "f" else 100)).astype(kind)
             np.save(folder / f"{name}.npy", given)
             np.save(folder / f"{name}-full.npy", np.ascontiguousarray(np.broadcast_to(given, extents)))
             self.short += ["--field", f"{name}={folder}/{name}.npy"]
             self.full += ["--field", f"{name}={folder}/{name}-full.npy"]
-        ny, nz = self.size[1:]
-        cut = f"by={rng.randint(h, ny)} bz={rng.randint(h, nz)} bt=2"
-        engine = rng.choice(["tiled", "iblock"])
-        self.plans = [["--backend", "dram", "--algorithm", "direct", "--engine", engine], ["--plan", f"stream by={rng.randint(1, ny)} bt={2 * rng.randint(1, 3)}"],
-                      ["--plan", f"stream by={ny} bt={2 * rng.randint(1, 3)} engine={engine}"], ["--plan", f"redundant {cut}"],
-                      ["--plan", f"redundant {cut}", "--backend", "mmap"], ["--ranks", rng.choice([2, 3])], ["--field-copy"]]  # fmt: skip
 
 
 def same(memext, problem, place, words):
@@ -109,15 +103,8 @@ def same(memext, problem, place, words):
     return True
 
 
-@pytest.mark.parametrize("seed", range(CASES))
-def test_random(memext, quick_place, tmp_path, seed):
-    problem = Problem(tmp_path, seed)
-    ran = [same(memext, problem, quick_place / "s", [*words, *(["--verify"] if seed % 2 else [])]) for words in problem.plans]
-    assert any(ran) or min(problem.size) < 4
-
-
 @pytest.mark.parametrize("accel", ["host", "opencl", "cuda"])
-@pytest.mark.parametrize("seed", range(100, 100 + max(3, CASES // 5)))
+@pytest.mark.parametrize("seed", range(100, 100 + CASES))
 def test_accelerators(memext, quick_place, tmp_path, accel, seed):
     if not works(memext, accel)["works"]:
         pytest.skip(works(memext, accel)["why"])

@@ -176,3 +176,16 @@ def test_what_is_no_store_stays(memext, place):  # noqa: F811
         assert (place / "cut-7" / "memext.store").read_bytes() == b"precious"
         assert (place / "rank-0" / "cut-9" / "memext.store").read_bytes() == b"of mine"
     assert not (place / "cut-3").exists()
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_files_that_no_transfer_can_read(memext, place, folders, n):  # noqa: F811
+    """A field that mmap reads in place, with y=periodic: other backends refuse it with the way out, also where new stores are cut; and that way goes."""
+    place, fields = folders  # both on a disk that is read by direct transfers
+    system = System("wave", fields)
+    memext.run(*system.words(2), "--side", "y=periodic", "--backend", "mmap", *words(place, 1), "--keep")
+    on = ["--resume", *words(place, n), "-t", 4]
+    memext.refused("run", *on, "--backend", "aio", "--plan", "redundant by=18 bz=9 bt=1", naming=["direct transfers", "--backend mmap"] + ["y=periodic", "read-only fields"] * (n > 1))
+    memext.refused("run", *on[:-2], "-t", 4, "--backend", "aio", "--accel", "host", "--plan", "stream by=18 bt=1", naming=["leave --accel out"])
+    assert stores(place) == ["."]
+    memext.run(*on, "--backend", "mmap", "--plan", "redundant by=18 bz=9 bt=1")

@@ -6,8 +6,9 @@ import re
 import shutil
 
 import pytest
-import random_cells
 from conftest import LONG, ROOT
+from drawn_kernels import Kernel
+from kernel_rows import Rows
 
 FORMS = ("1", "1n", "1w", "2n", "2w")
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
@@ -45,8 +46,8 @@ def object_of(done):
 
 def same_everywhere(compiled, path, seed, forms=FORMS, **environment):
     r = random.Random(seed)
-    made = {form: random_cells.Rows(object_of(compiled(path, form, **environment))) for form in forms}
-    calls = [(level, r.randrange(1000), r.choice((1, 2, 3, 4, 5, 8, 9)), x0, x0 + r.randint(1, min(70, random_cells.Rows.CELLS - x0)))
+    made = {form: Rows(object_of(compiled(path, form, **environment))) for form in forms}
+    calls = [(level, r.randrange(1000), r.choice((1, 2, 3, 4, 5, 8, 9)), x0, x0 + r.randint(1, min(70, Rows.CELLS - x0)))
              for level in range(made["1"].kernel.n_levels) for x0 in (0, *r.sample(range(1, 100), 9))]
     if made["1"].kernel.n_reduce:
         calls += [(None, r.randrange(1000), 1, x0, x0 + r.randint(1, 70)) for x0 in r.sample(range(40), 3)]
@@ -60,7 +61,7 @@ def same_everywhere(compiled, path, seed, forms=FORMS, **environment):
 def test_random_kernels_have_the_same_bits_in_all_forms(compiled, tmp_path, first):
     for seed in range(first, first + 4):
         path = tmp_path / f"random-{seed}.c"
-        path.write_text(random_cells.text(seed))
+        path.write_text(Kernel(f"rows {seed}", radii=(1, 1, 2, 4, 8), flat=False, fixed=2).text())
         same_everywhere(compiled, path, seed, FORMS if LONG else ("1", "2n", "2w"), CC=COMPILERS[seed % len(COMPILERS)] + (" -mno-avx512f" if LONG and seed % 3 == 0 else ""))
 
 

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Parameters over time: the bits are those of the same kernel with its values in a table that it indexes by T, by every plan, backend, rank, accelerator and resume."""
-import os
-import random
 import shutil
 
 import numpy as np
@@ -129,25 +127,6 @@ def test_what_is_no_series_is_refused(memext, kernels, tmp_path):
     memext.refused(*run, "--param", f"a={kernels[0]}/a.npy", "--param", "a=1", naming=["given twice"])
     memext.refused(*run, "--param", f"a={kernels[0]}/a.npy", "-o", kernels[0] / "a.npy", "--overwrite", naming=["a.npy"])
     assert np.load(kernels[0] / "a.npy").shape == (STEPS + 4,)
-
-
-def test_random_runs(memext, quick_place, kernels):
-    """Kernels, plans, ranks, accelerators and resumes together."""
-    pick = random.Random(11)
-    accels = [a for a in ("host", "opencl") if works(memext, a)["works"]]
-    sums = {name: wanted(memext, kernels, name)["checksum"] for name in KERNELS}
-    for i in range(int(os.environ.get("MEMEXT_TEST_TIMES", 1)) * 12):
-        name = pick.choice(list(KERNELS))
-        words, said = ["-d", quick_place, "--force", "--keep", "--kernel", kernels[1][name], *GRID, *kernels[2]], []
-        for step in sorted({*pick.sample(range(1, STEPS), pick.randint(0, 3)), STEPS}):
-            begins = "--resume" not in words
-            how = pick.choice([[], ["--algorithm", "redundant"] if begins else ["--threads", 1], ["--backend", "aio"], ["--backend", "mmap"], ["--ranks", 2], ["--commit-every", 0], ["--accel", pick.choice(accels), "--backend", "uring"]])
-            said.append((step, how))
-            result = memext.run(*words, "-t", step, *how)
-            words = ["-d", quick_place, "--keep", "--resume"]
-        assert result["checksum"] == sums[name], (i, name, said)
-        shutil.rmtree(quick_place)
-        quick_place.mkdir()
 
 
 # ------------------------------------------------------------------ the Python package

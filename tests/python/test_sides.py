@@ -5,31 +5,10 @@ import pathlib
 
 import numpy as np
 import pytest
+from drawn_problems import framed
 from run_systems import System, interrupted, stored
 
-MODES = {"mirror": "symmetric", "odd": "symmetric", "mirror-node": "reflect", "odd-node": "reflect", "edge": "edge", "periodic": "wrap"}
 FORMS = {"jacobi": "MX_JACOBI", "leapfrog": "MX_LEAPFROG", "staggered": "MX_STAGGERED"}
-KEEPS = ["fixed", "mirror", "odd", "mirror-node", "odd-node", "edge"]
-
-
-def frame(a, h, kinds):
-    """The array [z][y][x] with the frame that its sides make: kinds[axis] are those of the lower and the upper end, axis 0 is x."""
-    a = a.copy()
-    inner = a[h:-h, h:-h, h:-h]
-    for axis in range(3):
-        for end in (0, 1):
-            if kinds[axis][end] == "odd-node":
-                inner[(slice(None),) * (2 - axis) + (-end,)] = 0
-    for axis in range(3):
-        at = 2 - axis
-        middle = tuple(slice(h, -h) if i == at else slice(None) for i in range(3))
-        for end in (0, 1):
-            if kinds[axis][end] == "fixed":
-                continue
-            padded = np.pad(a[middle], [(h, h) if i == at else (0, 0) for i in range(3)], mode=MODES[kinds[axis][end]])
-            there = tuple((slice(-h, None) if end else slice(h)) if i == at else slice(None) for i in range(3))
-            a[there] = np.negative(padded[there]) if kinds[axis][end].startswith("odd") else padded[there]
-    return a
 
 
 class Problem:
@@ -84,7 +63,7 @@ class Problem:
         return [(said[axis].split(",") * 2)[:2] for axis in "xyz"]
 
     def framed(self, array):
-        return {f: frame(a, self.h, self.kinds(f)) for f, a in array.items()}
+        return {f: framed(a, self.h, self.kinds(f)) for f, a in array.items()}
 
     def level(self, read, written):
         h, out = self.h, {}
@@ -175,26 +154,10 @@ def test_runs_give_the_bits_of_numpy(memext, place, tmp_path, name):
         assert done.returncode == 0, (plan, more, done.stderr)
         report = json.loads((tmp_path / "j.json").read_text())
         assert report["verified"]
-        as_predicted(report, (plan, more))
+        if backend != "mmap":  # whose pages the kernel writes when it likes
+            as_predicted(report, (plan, more))
         p.check(nt, (backend, plan, more))
     assert len(refused) <= 5 and not {"stream", "iblock"} & set(refused), refused
-
-
-@pytest.mark.parametrize("h", [1, 2, 3, 4])
-def test_awkward_sizes(memext, place, tmp_path, h):
-    """Rows of 1 to h + 2 cells, one plane, few rows; kinds at random, those that the cells suffice for."""
-    rng = np.random.default_rng(h)
-    for i, nx in enumerate(range(1, h + 3)):
-        n = (nx, int(rng.integers(1, h + 4)), 1 if i % 2 else int(rng.integers(1, 9)))
-        sides = []
-        for d, axis in enumerate("xyz"):
-            allowed = ["fixed", "edge"] if n[d] < h else KEEPS[:3] + ["edge"] if n[d] == h else KEEPS
-            sides += [f"{f}{axis}={rng.choice(allowed)},{rng.choice(allowed)}" for f in ("", "f0:")]
-        p = Problem(tmp_path, "leapfrog" if i % 2 else "jacobi", h, n, (2, 2), sides, seed=i)
-        for words in (["-d", place, "--force"], ["--backend", "dram", "--engine", "iblock"], ["--backend", "dram", "--engine", "tiled"]):
-            report = memext.run(*p.words(4), *words, *p.outputs(), "--verify")
-            assert report["verified"]
-            p.check(4, (n, sides, words))
 
 
 def test_too_few_cells(memext, tmp_path):

@@ -3,7 +3,6 @@
 import json
 import os
 import pickle
-import random
 import shutil
 
 import numpy as np
@@ -271,25 +270,6 @@ def test_series_of_both_levels_of_a_staggered_kernel(memext, quick_place, tmp_pa
     for how in ([], ["--plan", "stream by=16 bt=4"], ["--plan", "redundant by=9 bz=7 bt=2"], *accels):
         result = memext.run("--kernel", tmp_path / "short.c", *grid, "--param", f"a={tmp_path}/a.npy", "-d", quick_place, "--force", *how).report
         assert (result["checksum"], result["norms"]) == (wanted["checksum"], wanted["norms"]), how
-
-
-def test_random_chains(memext, quick_place, folder):
-    """Plans, ranks, accelerators, backends and resumes together."""
-    pick = random.Random(5)
-    accels = [a for a in ("host", "opencl") if works(memext, a)["works"]]
-    finals = {name: s.run(STEPS)[0][STEPS] for name, s in SCHEMES.items()}
-    for i in range(int(os.environ.get("MEMEXT_TEST_TIMES", 1)) * 9):
-        s = SCHEMES[pick.choice(list(SCHEMES))]
-        given, said = words(folder, s, "-d", quick_place, "--force", "--keep"), []
-        for step in sorted({*pick.sample(range(1, STEPS), pick.randint(0, 3)), STEPS}):
-            how = pick.choice([[], ["--threads", 1], ["--backend", "aio"], ["--backend", "mmap"], ["--ranks", 2], ["--commit-every", 0], ["--no-fuse"],
-                               ["--accel", pick.choice(accels), "--backend", "uring"]])
-            said.append((step, how))
-            memext.run(*given, "-t", step, *how, *(outputs(s, quick_place) if step == STEPS else []))
-            given = ["-d", quick_place, "--keep", "--resume"]
-        same(s, quick_place, finals[s.name], said)
-        shutil.rmtree(quick_place)
-        quick_place.mkdir()
 
 
 # ------------------------------------------------------------------ refusals

@@ -476,15 +476,18 @@ def test_whole_numbers_are_numpys(mx, tmp_path, quick_place, seed):
 
 
 def test_numbers_of_long_long(request, memext, quick_place):
-    """1ull is another type than uint64_t to some compilers of devices."""
+    """1ull is another type than uint64_t to some compilers of devices, and has 128 bits there: sums and differences wrap all the same."""
     use(request, memext, "opencl")
     (quick_place / "k.c").write_text("""#define MX_NAME "ll"
 #define MX_RADIUS 1
-#define MX_STATE(F) F(u, uint64_t) F(v, float)
+#define MX_STATE(F) F(u, uint64_t) F(v, float) F(w, uint32_t) F(x, uint64_t)
 #include <memext/cell.h>
 MX_CELL
     SET(u, (AT(u, -1, 0, 0) ^ (uint64_t)X) * 0x9E3779B97F4A7C15ull);
     SET(v, (uint64_t)(X + AT(v, 0, 0, 1)) * 3ull % 7ull);
+    const unsigned long long far = AT(u, 0, 1, 0) % 1000ull - (unsigned  long long)AT(u, 1, 0, 0), name_of_3ll = 0xFuLL + 1;
+    SET(w, (far + far / 3LLU) >> 40); // no "long long" here
+    SET(x, (0x9e3779b97f4a7c15ull + (0x9e3779b97f4a7c15ull << 1)) / name_of_3ll);
 MX_END
 """)
     memext.run("--kernel", quick_place / "k.c", "-n", 9, 8, 7, "-t", 3, "--init", "random", "-d", quick_place / "s.memext", "--accel", "opencl", "--dram", "64MiB", "--verify")

@@ -313,12 +313,6 @@ void mx_take_request(const struct mx_options *o, const struct mx_machine *machin
                                  .in_place = o->in_place};
 }
 
-/* With an accelerator direct is what loads everything into its memory. */
-static const char *algorithm_there(const char *name) {
-    const struct mx_algorithm *a = name != NULL ? mx_algorithm_find(name) : NULL;
-    return a != NULL && strcmp(a->name, "direct") == 0 ? "resident" : name;
-}
-
 int mx_take_accel(const struct mx_options *o, int32_t place, int32_t places, mx_why *why, mx_accel **out,
                   struct mx_tune_accel *there, struct mx_tune_request *q) {
     const struct mx_accel_options a = {
@@ -345,6 +339,6 @@ int mx_take_accel(const struct mx_options *o, int32_t place, int32_t places, mx_
                                                                                : MX_RATES_DEFAULT};
     snprintf(there->device, sizeof there->device, "%s", f->device);
     q->accel = there;
-    q->algorithm = algorithm_there(q->algorithm);
+    q->algorithm = mx_tune_there(q->algorithm);
     return 0;
 }

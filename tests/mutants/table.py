@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Mutants: small changes that break one feature each, which the random campaign has to find (run.py beside this file). A change is a file, a text that stands
+in it once, and the text in its place."""
+from dataclasses import dataclass
+
+
+@dataclass
+class Mutant:
+    name: str
+    what: str  # is broken
+    file: str
+    old: str
+    new: str
+
+
+MUTANTS = [
+    Mutant("stage-order", "a stage is computed by the function of the next one", "runtime/engine/work.c", "mx_row_of(p->system, level);",
+           "mx_row_of(p->system, p->system->stages > 1 ? level + 1 : level);"),
+    Mutant("profile-pitch", "rows of a profile are found at another pitch than they are laid at", "runtime/system/profile.c",
+           ".row_pitch_bytes = (alike & MX_ALIKE_Y) != 0 ? 0 : row,", ".row_pitch_bytes = (alike & MX_ALIKE_Y) != 0 ? 0 : cells,"),
+    Mutant("odd-node", "the frame of odd-node begins at the outermost cell", "runtime/system/sides.c", "        inward = beyond + 1;",
+           "        inward = beyond + (side[high] != MX_SIDE_ODD_NODE);"),
+    Mutant("series-late", "a parameter over time comes one step late", "runtime/engine/work.c", ".param = mx_params_at(s, a->first_level + l, c.param),",
+           ".param = mx_params_at(s, mx_max(0, a->first_level + l - mx_levels_a_step(p)), c.param),"),
+    Mutant("wraps", "a whole number that does not fit becomes the greatest", "runtime/include/memext/cell.h", "{ return (type)v; }",
+           "{ return (int64_t)v > (int64_t)0x7fff && (int64_t)v > (int64_t)(type)v ? (type)-1 : (type)v; }"),
+    Mutant("not-set", "a cell that does not SET a field takes the value of the next one", "runtime/include/memext/cell.h", "#define MX_KEPT_OF_MX_JACOBI(name) AT(name, 0, 0, 0)",
+           "#define MX_KEPT_OF_MX_JACOBI(name) AT(name, 1, 0, 0)"),
+    Mutant("resume-parity", "a pair of arrays that is gone on with from an odd step is taken for one of an even step", "runtime/run/work/compute.c",
+           "    const int odd = (int)(first_level & 1);", "    const int odd = 0 * (int)first_level;"),
+    Mutant("ranks-second-field", "the last row of what a neighbour is given lacks its second half", "runtime/execute/exchange.c",
+           "(size_t)((s->region.y1 - s->region.y0) * pitch));", "(size_t)((s->region.y1 - s->region.y0) * pitch - pitch / 2));"),
+    Mutant("bytes-of-a-field", "the bytes that are predicted forget the last read-only field", "runtime/schedule/walk_sums.c", "for (int32_t i = 0; i < mx_fixed_count(p); i++) {",
+           "for (int32_t i = 0; i < mx_fixed_count(p) - 1; i++) {"),
+    Mutant("reach-of-a-second-field", "the second read-only field is read one plane less far", "runtime/engine/work.c", "c->fixed[i * fixed_planes + d] = p->fixed[i][plane + d] +",
+           "c->fixed[i * fixed_planes + d] = p->fixed[i][plane + (i > 0 && s->hc > 0 && d == 0 ? 1 : d)] +"),
+    Mutant("source-at-every-stage", "a point source acts after every stage", "runtime/system/points.h", "return !mx_has_stages(p) || (level + 1) % mx_levels_a_step(p) == 0;",
+           "return p != NULL && level >= 0;"),
+    Mutant("side-of-a-second-field", "all fields have the frame in x of the first one", "runtime/engine/after.c", "        if (f == 0 || apart) {", "        if (f == 0 || (apart && f < 0)) {"),
+    Mutant("lanes", "lanes of a sum are added from the last one on", "runtime/system/norms.c", "    for (int k = 0; k < LANES; k++) value = with(kind, value, lane[k]);",
+           "    for (int k = LANES; k-- > 0;) value = with(kind, value, lane[k]);"),
+    Mutant("minus", "minus a whole number is its complement", "runtime/system/sides.c", "(type)(minus ? 0u - v : v);", "(type)(minus ? ~v : v);"),
+    Mutant("index-of-ranks", "rows of a rank of a flat grid are counted from its own first one", "runtime/engine/work.c", "            if (ghosts) name_ghosts(p, &c->row);",
+           "            if (ghosts && !p->flat) name_ghosts(p, &c->row);"),
+    Mutant("wavelet", "the first value of a wavelet is left out", "runtime/engine/after.c", "if (cell != NULL && mx_source_amplitude(w->a->sources, i, step, &amplitude))",
+           "if (cell != NULL && step > 0 && mx_source_amplitude(w->a->sources, i, step, &amplitude))"),
+]  # fmt: skip
