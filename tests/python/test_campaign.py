@@ -44,7 +44,7 @@ WANTED = [f"form {form}" for form in ("jacobi", "leapfrog", "staggered")] + [f"s
 def test_all_features_are_drawn(tmp_path):
     """Nobody believes that something was covered which is never drawn."""
     counts, r = collections.Counter(), random.Random(1)
-    for number in range(120):
+    for number in range(160):
         kernel = Kernel(f"drawn {number}")
         counts.update(kernel.drawn())
         problem = Problem(tmp_path, kernel, number, most_steps=2)
