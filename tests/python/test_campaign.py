@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "tests/mutants"))
 
 from table import MUTANTS  # noqa: E402
 
-OF_A_KERNEL, OF_A_TEST = 12, 24
+OF_A_KERNEL, OF_A_TEST = 10, 20
 
 
 @pytest.mark.parametrize("number", drawn(0, 80 if LONG else 8))
