@@ -209,7 +209,7 @@ class Ways:
             (r"one Block must hold the \d+ cells that the frame copies", side and short and run.algorithm in (None, "redundant")),
             (r"needs the \d+ cells that the upper frame copies in the last Block", side and run.algorithm in (None, "stream", *SKEWED)),
             (r"=periodic: a (sweep of|step)", axis is not None and self.around([axis]) and min(bt, run.upto * k.levels) * k.h > p.n[axis]),
-            (r"a sweep of \d+ levels needs \d+ planes of a neighbour", run.ranks > 1 and min(bt, run.upto * k.levels) * k.h > least),
+            (r"a sweep of \d+ levels needs \d+ (planes|rows) of a neighbour", run.ranks > 1 and min(bt, run.upto * k.levels) * k.h > least),
             (r"the smallest rank has|(lower|upper) end of z copies|copies \d+ (planes|rows), and rank", run.ranks > 1 and least < max(k.levels * k.h, k.h + 1)),
             (r"rewrites (the|its) Buffers in place", run.algorithm in (*SKEWED, *ON_BUFFERS) or run.in_place or (run.algorithm is None and run.backend in ("mmap", "swap"))),
             (r"in-place", run.in_place and (run.resume or run.verify or self.around(self.outer()) or run.algorithm in (None, "redundant"))),
@@ -218,7 +218,7 @@ class Ways:
             (r"computes no finite (sum|top|low)", min(p.n) <= 3 and any(one.test for one in k.reductions)),  # no cell meets the condition
             (r"holds no state that could be resumed", run.resume and run.at == 0),
             (r"by direct transfers|hashes of this store are of", run.resume and run.backend in ("uring", "aio")),
-            (r"would transfer parts of planes", run.resume or run.integrity),
+            (r"would transfer parts of planes|rows without their padding", run.resume or run.integrity),
             (r"which ranks around a periodic [yz] cannot do", run.resume and run.ranks > 1 and self.around(self.outer()[-1:])),
             (r"cannot run on several ranks", run.ranks > 1 and run.algorithm is not None),
         ]
