@@ -20,6 +20,15 @@ def stored(values, dtype):
     return np.where(above, np.array(limits.max, dtype), np.where(below, np.array(limits.min, dtype), inside))
 
 
+def plus(cell, more, dtype):
+    """What a cell holds when a real is added to it. Of 64 bits, beyond 2^53, the real is truncated and the sum is exact."""
+    total = float(cell) + more
+    if dtype.itemsize < 8 or dtype.kind == "f" or np.isnan(more) or max(abs(float(cell)), abs(total)) < 2.0**53:
+        return stored(np.array([total]), dtype.str[1:])[0]
+    limits = np.iinfo(dtype)
+    return dtype.type(min(max(int(cell) + int(np.clip(more, -(2.0**64), 2.0**64)), limits.min), limits.max))
+
+
 @dataclass
 class Value:
     """An expression: its text, its type (f8, f4, u8, or b of a condition), and its value for all cells of a Here."""

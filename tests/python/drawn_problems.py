@@ -3,7 +3,7 @@
 import random
 
 import numpy as np
-from drawn_cells import Here, stored
+from drawn_cells import Here, plus
 
 MODES = {"mirror": "symmetric", "odd": "symmetric", "mirror-node": "reflect", "odd-node": "reflect", "edge": "edge", "periodic": "wrap"}
 FRAMES = {"edge": "edge", "mirror": "symmetric", "periodic": "wrap"}  # that --frame makes
@@ -212,7 +212,7 @@ class Problem:
             for f, cell, wave in self.sources:
                 if f in new and t < len(wave):
                     at = tuple(c + h for c in reversed(cell))
-                    new[f][at] = stored(np.array([float(new[f][at]) + float(wave[t])]), new[f].dtype.str[1:])[0]
+                    new[f][at] = plus(new[f][at], float(wave[t]), new[f].dtype)
         return {f: framed(a, h, self.kinds_of(f)) for f, a in new.items()}, here
 
     def total(self, here):
