@@ -32,7 +32,7 @@ def options(argv):
     p.add_argument("--memext", type=Path, default=ROOT / "build" / "release" / "memext", help="the command (default: build/release/memext)")
     p.add_argument("--repeats", type=int, help="instead of the plans' own")
     p.add_argument("--minutes", type=float, help="begin no run that is expected to end later than this: first one of every configuration of all plans, then "
-                   "the second of each, and so on; the same command goes on with the rest")  # fmt: skip
+                   "the second of each, and so on; the same command goes on with the rest, and until then the exit status is 75")  # fmt: skip
     p.add_argument("--probe", type=near.seconds, default=near.SECONDS, metavar="SECONDS",
                    help="measure the rates of this machine for so long right before each run on aio and uring, so that predictions are judged by rates of the same minute (default: %(default)g; 0: not)")  # fmt: skip
     p.add_argument("--only", help="only runs whose id contains this")
@@ -67,6 +67,7 @@ def work_list(a_plan, store, program, repeats=None, only=None, retry_failed=Fals
 
 
 FIRST_GUESS_S = 8.0
+OUT_OF_TIME = 75  # exit status where --minutes left runs undone
 
 
 class Progress:
@@ -261,4 +262,4 @@ def main(argv=None):
         print(f"{progress.postponed} of {progress.total} runs did not fit into {o.minutes:g} minutes; the same command goes on with them", file=sys.stderr)
     if progress.skipped:
         print(f"{progress.skipped} of {progress.total} runs were skipped; why is recorded (--no-system, or a kernel without the setting)", file=sys.stderr)
-    return 0
+    return OUT_OF_TIME if progress.postponed else 0

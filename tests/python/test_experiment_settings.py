@@ -43,6 +43,14 @@ def test_no_system_skips_what_needs_it(project):
     assert len(cli.work_list(plan.load(project / "probe.toml", "quick"), store, host.program_id(Path("/bin/sh")), 1)) == len(runs) == 6
 
 
+def test_runs_that_are_left_undone_are_told_by_the_exit_status(project):
+    """No run fits into no time. Without --minutes all are done, and the status is 0."""
+    (project / "fake.sh").write_text(FAKE.replace('[ "$3" = mmap ]', "false"))
+    done = finish(project, "--no-system", "--minutes", "0")
+    assert done.returncode == cli.OUT_OF_TIME and "4 of 4 runs did not fit into 0 minutes" in done.stderr and not (project / "log").exists()
+    assert finish(project, "--no-system").returncode == 0
+
+
 def test_one_line_says_what_is_changed(project):
     (project / "probe.toml").write_text(NEEDING)
     said = cli.announcement([plan.load(project / "probe.toml", "quick")], project / "data", project / "results", False)
