@@ -176,8 +176,20 @@ def run_plans(plans, place_of, program, o, argv, stream=sys.stderr):
                   "commit": session["commit"], "program": program, "no_system": o.no_system, **record}  # fmt: skip
         store.append(record)
         left.pop(0)
+        time.sleep(settle_s(run, record))
         progress.end(run, repeat, record, time.monotonic() - begin, left)
     return progress
+
+
+# A host takes back what a process of a virtual machine has freed, which slows down what runs meanwhile: for about 25 s after 8 GiB (docs/notes/out-of-core.md). Less is taken to take less.
+SETTLE_S, SETTLE_BYTES, LEAST_SETTLE_S = 25.0, 8 << 30, 0.5
+
+
+def settle_s(run, record):
+    """Seconds of a pause after a run without a memory limit, which may have held its whole problem in DRAM."""
+    held = ((record.get("report") or {}).get("peak_rss_bytes") or 0) if not run.limit else 0
+    wanted = SETTLE_S * min(1.0, held / SETTLE_BYTES)
+    return wanted if wanted >= LEAST_SETTLE_S else 0.0
 
 
 class _Empty:
