@@ -102,6 +102,12 @@ def runs_of(found, plans):
     return "; ".join(told)
 
 
+def third_level(runs):
+    """The cache that Blocks may fit into, in words; "" where no report tells it. Plans may be asked of another machine, runs may not."""
+    sizes = {size for r in runs if r.report.get("status") == "done" and (size := (r.report.get("machine") or {}).get("l3_bytes"))}
+    return f"L3 of {' or '.join(f'{size / 2**20:.0f}' for size in sorted(sizes))} MiB, " if sizes else ""
+
+
 def damon_took(machine, runs):
     """What DAMON took during the runs in which it was on, in words; "" where it is off."""
     took = [r.record["damon_bytes"] for r in runs if r.record.get("damon_bytes") is not None]
@@ -117,7 +123,7 @@ def rows(one):
     told = [
         ["commit", ", ".join(one.commits)],
         ["program (sha256)", one.program],
-        ["machine", f"{m.get('cpu')}, {m.get('cores')} cores, {m.get('memory_bytes', 0) / GIB:.1f} GiB of DRAM, {'virtual (' + m['virtualised'] + ')' if m.get('virtualised', 'none') != 'none' else 'virtualisation not detected'}"],
+        ["machine", f"{m.get('cpu')}, {m.get('cores')} cores, {third_level(one.runs)}{m.get('memory_bytes', 0) / GIB:.1f} GiB of DRAM, {'virtual (' + m['virtualised'] + ')' if m.get('virtualised', 'none') != 'none' else 'virtualisation not detected'}"],
         ["system", f"{m.get('system')}, Linux {m.get('kernel')}, cgroup {m.get('cgroup')}"],
         ["storage", f"{storage.get('path')} on {storage.get('file_system')}, {storage.get('device')} {storage.get('model')}, {storage.get('bytes', 0) / GIB:.0f} GiB, scheduler {storage.get('scheduler')}, {'rotational' if storage.get('rotational') else 'not rotational'}, read-ahead {storage.get('read_ahead_kb')} KiB{throttled(storage)}"],
         ["memory settings", ", ".join(f"{k} {v}" for k, v in m.get("vm", {}).items())],

@@ -39,6 +39,12 @@ def test_swap_is_read_ahead_by_the_mapping_on_no_rotational_device():
     assert origin.swap_read_ahead({**on, "storage": {"rotational": True}}) == "by its place in the file, since the device counts as rotational"
 
 
+def test_the_l3_is_told():
+    """Blocks that fit into it are no Blocks in DRAM. Runs of wavefront do not tell it, and a plan may be one for another machine."""
+    run = lambda **report: results.Run({"status": "done", "report": {"status": "done", **report}}, None)  # noqa: E731
+    assert origin.third_level([run(machine={"l3_bytes": 480 << 20}), run(), run(machine={"l3_bytes": 0}), run(machine={"l3_bytes": 20 << 20}, status="planned")]) == "L3 of 480 MiB, " and origin.third_level([run()]) == ""
+
+
 def test_what_throttles_buffered_writes_is_told():
     """Of machines whose record has it."""
     assert origin.throttled({"device": "vda"}) == ""
