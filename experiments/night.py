@@ -31,7 +31,7 @@ from analysis import pack, published, results, verdicts  # noqa: E402
 from analysis.claims import CLAIMS  # noqa: E402
 from analysis.effects import pairs_needed  # noqa: E402
 
-# What is only counted first, then what the papers begin with.
+# What is only counted first, then what the papers begin with. Last stand the studies of the page cache and of queues; of these `advice` alone decides a finding.
 PLANS = ("table2", "divisions", "table1w", "fig24", "fig05", "fig07", "fig05-large", "fig07-large", "fig19", "fig22", "before-after", "layout", "fig7a", "fig7b", "fig4w", "enough", "fig12", "largest", "devices", "fig06",
          "regret", "hhrt", "ktable", "advice", "readahead", "dirty", "share", "uring", "queue")  # fmt: skip
 PILOT = 5
