@@ -149,7 +149,7 @@ def test_populating_without_the_call(tmp_path):
 
 
 def test_dirty_limits_are_compared_with_what_the_others_had(tmp_path):
-    s = studied(tmp_path, made(study.NONE, knobs=LINUX), made("dirty-8388608", 5.0))
+    s = studied(tmp_path, made(writeback.USUAL, knobs=LINUX), made(study.NONE, 9.0, knobs=LINUX), made("dirty-8388608", 5.0))
     text = said(writeback.dirty, s)
     assert "`vm.dirty_bytes` of 8 MiB a run takes 2.00 times" in text and "one with 16 MiB, 20% of the limit" in text
 
@@ -293,8 +293,8 @@ SKIPPED = (made("mglru-on", status="skipped", stderr=LACKS), made("mglru-off", s
 
 def test_what_was_not_run_is_said(tmp_path):
     """Dirty limits and read-ahead have all their runs and a finding, the others name a run that is missing; a short run is named."""
-    text = written(tmp_path, made(study.NONE, 1.0), made("dirty-1048576", 2.2, 5, (0.9, 0.95, 1, 1.05, 1.1)), made("ahead-128", 3.0), made("ahead-1024", 2.5), *SKIPPED)
-    assert "Too short to rest on: `mmap-stream-none` 1.0 s." in text and text.count("Too short") == 1, "and no run of 2 s or more is"
+    text = written(tmp_path, made(writeback.USUAL, 1.0), made(study.NONE, 3.0), made("dirty-1048576", 2.2, 5, (0.9, 0.95, 1, 1.05, 1.1)), made("ahead-128", 3.0), made("ahead-1024", 2.5), *SKIPPED)
+    assert "Too short to rest on: `dirty-usual` 1.0 s." in text and text.count("Too short") == 1, "and no run of 2 s or more is"
     assert "`vm.dirty_bytes` of 1 MiB a run takes 2.2" in text and (tmp_path / "page" / "dirty.png").stat().st_size > 0
     assert text.count("Not tested here") == len(QUESTIONS) - 4 and "`uring-stream` has no result (it was not run)" in text
 
