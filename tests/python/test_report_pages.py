@@ -32,6 +32,26 @@ def lines_of(figure, gid):
 # ------------------------------------------------------------------ over all plans
 
 
+def test_swap_is_read_ahead_by_the_mapping_on_no_rotational_device():
+    """nr_rotate_swap: while such a swap is on, the kernel reads ahead by the place in the file, whatever its setting says."""
+    on = {"swap_read_ahead": "true", "storage": {"rotational": False}}
+    assert origin.swap_read_ahead(on) == "by the mapping" and origin.swap_read_ahead({**on, "swap_read_ahead": "false"}) == "by its place in the file"
+    assert origin.swap_read_ahead({**on, "storage": {"rotational": True}}) == "by its place in the file, since the device counts as rotational"
+
+
+def test_the_l3_is_told():
+    """Blocks that fit into it are no Blocks in DRAM. Runs of wavefront do not tell it, and a plan may be one for another machine."""
+    run = lambda **report: results.Run({"status": "done", "report": {"status": "done", **report}}, None)  # noqa: E731
+    assert origin.third_level([run(machine={"l3_bytes": 480 << 20}), run(), run(machine={"l3_bytes": 0}), run(machine={"l3_bytes": 20 << 20}, status="planned")]) == "L3 of 480 MiB, " and origin.third_level([run()]) == ""
+
+
+def test_what_throttles_buffered_writes_is_told():
+    """Of machines whose record has it."""
+    assert origin.throttled({"device": "vda"}) == ""
+    assert origin.throttled({"wbt_lat_usec": "75000", "write_cache": "write back", "mount_options": "rw,discard"}) == ", write-back throttling at 75 ms, cache write back, mounted with discard"
+    assert origin.throttled({"wbt_lat_usec": "0", "mount_options": "rw"}) == ", write-back throttling off, cache not told, mounted without discard"
+
+
 def test_findings_draw_effect_interval_and_state():
     """A confirmed and an open row: one dot each; the interval only where there are enough repeats; what has no effect is left out."""
     few = made.fig05()
