@@ -87,12 +87,12 @@ def test_rates_of_the_minute_judge_a_prediction():
     near = predictions.predictions(found)
     assert all(p.ratio == p.near == pytest.approx(1.1) and p.first == pytest.approx(1.5, rel=0.02) and p.computing == pytest.approx(2.0) and p.model == pytest.approx(1.2) for p in near)
     said = predictions.with_which_rates(near)
-    assert said == ["For 8 of them the rates were measured again right before each run (0.5 s before it began). There the error is 10%. With the rates that were measured once, before all runs (10 minutes before, in the median), it is 50%.",
-                    "With the update rate that each run itself had, in place of the one measured before it, the error would be 20%: that part is due to the model and the device. The rest is due to cores whose speed changes from second to second."]
+    assert said == ["For 28 of them the rates were measured again right before each run (0.5 s before it began). There the error is 10%. With the rates that were measured once, before all runs (10 minutes before, in the median), it is 50%.",
+                    "With the update rate that each run itself had, in place of the one measured before it, the error would be 20%."]
     assert said[0] in report.prediction_summary(found) and said[0] in overview.predicted(found).notes
     assert overview.predicted(found).rows[0][3].startswith("10%") and overview.predicted(found).rows[0][-1] == "50%"
     del next(iter(found["any"].groups.values())).runs[2].record["near"]
-    assert [p.near is None for p in predictions.predictions(found)] == [True] + 7 * [False]
+    assert [p.near is None for p in predictions.predictions(found)] == [True] + 27 * [False]
 
 
 def test_what_others_took_is_said_beside_an_error():
