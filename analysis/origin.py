@@ -105,6 +105,8 @@ def rows(one):
         ["scale", few(r.scale for r in one.runs)],
         ["measured", f"{stamp(one.begin)} to {stamp(one.end)}; {sum(r.wall_s for r in one.runs) / 60:.1f} minutes in {len(one.runs)} runs, {sum(not r.ok and not r.skipped for r in one.runs)} of them failed"],
     ]
+    l3 = few(f"{size / (1 << 20):.0f} MiB" for r in one.runs if r.report.get("seconds") and (size := r.report.get("machine", {}).get("l3_bytes")))
+    told[3:3] = [["L3 cache", l3]] if l3 else []  # of what was run here, not of machines that were planned for
     noise = others_share(one.runs, m.get("cores", 1))
     if noise is not None:
         told.append(["other work on the machine", f"{noise:.0%} of its CPU time, median over the runs on dram, aio and uring" + (": these timings are disturbed" if noise > DISTURBED else "")])
