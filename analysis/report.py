@@ -137,8 +137,12 @@ def word_of(state, found):
     return "undecided in a quick run" if state == claim.UNDECIDED and {p.scale for p in found.values()} == {"quick"} else state
 
 
+def how_many(n, state):
+    return f"{n} {state if n == 1 else state.replace('does not', 'do not')}"
+
+
 def verdict_counts(found, decided):
-    return ", ".join(f"{sum(v.state == state for v in decided)} {word_of(state, found)}" for state in claim.STATES)
+    return ", ".join(how_many(sum(v.state == state for v in decided), word_of(state, found)) for state in claim.STATES)
 
 
 def verdict_table(found, decided):

@@ -7,7 +7,7 @@ from analysis.origin import few
 
 # Plan -> the published figure that it measures again, where that is not of the same name.
 FIGURE_OF = {"fig05-large": "fig05", "fig07-large": "fig07", "largest": "fig07", "enough": "fig12", "devices": "fig22", "layout": "before-after"}
-OFFLINE = ("table2", "table1w", "divisions", "fig24")  # planned at the papers' sizes, not run
+OFFLINE = ("table2", "table1w", "divisions", "fig24")
 
 
 def _words(run):
@@ -77,7 +77,7 @@ def line(plan, known):
     """A sentence of a plan; "" where nothing of it ended."""
     if not any(g.done for g in plan.groups.values()):
         return ""
-    return f"{plan.name}: " + ("planned or counted at the papers' sizes, not run" if plan.name in OFFLINE else f"{_here(plan)}; {_there(plan, known)}") + "."
+    return f"{plan.name}: " + ("planned and counted, nothing is computed" if plan.name in OFFLINE else f"{_here(plan)}; {_there(plan, known)}") + "."
 
 
 def lines(found, known):

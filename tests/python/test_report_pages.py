@@ -156,7 +156,7 @@ def test_the_page_has_every_finding_with_its_rule(page):
     for v in decided:
         assert v.finding.replace("|", "\\|") in text and report.escape(v.finding) in html and report.escape(v.rule) in html
     for state in {v.state for v in decided}:
-        assert f"### {state.capitalize()}" in text and f"{sum(v.state == state for v in decided)} {state}" in text
+        assert f"### {state.capitalize()}" in text and report.how_many(sum(v.state == state for v in decided), state) in text
     order = [text.index(f"### {s.capitalize()}") for s in claim.STATES if f"### {s.capitalize()}" in text]
     assert order == sorted(order) and verdicts.RULES in text
 

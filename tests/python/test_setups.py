@@ -36,7 +36,7 @@ def test_steps_on_the_mapping_are_sweeps():
 
 def test_plans_without_a_paper_say_so():
     assert setups.line(plan("queue", group({"run": 1}))["queue"], KNOWN).endswith("; no published counterpart.")
-    assert "not run" in setups.line(made.table2()["table2"], KNOWN) and setups.line(plan("fig05")["fig05"], KNOWN) == ""
+    assert "nothing is computed" in setups.line(made.table2()["table2"], KNOWN) and setups.line(plan("fig05")["fig05"], KNOWN) == ""
     assert "(64 times larger)" in setups.line(plan("fig05-large", group({"run": 1}))["fig05-large"], KNOWN), "the same problem, another size"
 
 
