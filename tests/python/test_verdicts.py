@@ -520,7 +520,7 @@ def test_tuning_time_is_compared_at_equal_steps():
 
 
 def test_as_many_bytes_as_manual_choice_are_not_fewer():
-    assert state("blk-bytes", fig19(blk_bytes=1.5)) == REFUTED
+    assert state("blk-bytes", fig19(blk_bytes=1.3)) == REFUTED
 
 
 def test_equal_samples_confirm_no_finding_more_often_than_one_in_twenty():
