@@ -137,14 +137,6 @@ def test_minutes_bound_the_rounds(folders):
     assert runner.clock - 1e9 <= 3000
 
 
-def test_runs_that_are_too_short_end_a_plan(folders, capsys):
-    """Runs of 1.5 s decide nothing, however often they are repeated: no more than the pilot is run, nothing is packed, and the next plan has its turn."""
-    folder, program, start = folders
-    runner = Runner(program, took=1.5)
-    assert start(runner, "fig05", "table2") == 0 and [c[:2] for c in runner.calls] == [("fig05", 5), ("table2", None)]
-    assert "fig05: not run on and not packed" in capsys.readouterr().err and {p.name for p in (folder / "packed").iterdir()} == {"table2.jsonl.gz"}
-
-
 def test_an_interrupted_night_goes_on(folders):
     """With the number of rounds that was fixed, and within the same minutes."""
     folder, program, start = folders
@@ -161,6 +153,14 @@ def test_every_plan_of_the_night_is_one(capsys):
     assert set(night.PLANS) == speak - {"kernel"}, "the page about the kernel has a script of its own"
     assert night.main(["--list"]) == 0 and "left:" in capsys.readouterr().out
     assert night.main(["fig99"]) == 2 and "fig99" in capsys.readouterr().err
+
+
+def test_runs_that_are_too_short_end_a_plan(folders, capsys):
+    """Runs of 1.5 s decide nothing, however often they are repeated: no more than the pilot is run, nothing is packed, and the next plan has its turn."""
+    folder, program, start = folders
+    runner = Runner(program, took=1.5)
+    assert start(runner, "fig05", "table2") == 0 and [c[:2] for c in runner.calls] == [("fig05", 5), ("table2", None)]
+    assert "fig05: not run on and not packed" in capsys.readouterr().err and {p.name for p in (folder / "packed").iterdir()} == {"table2.jsonl.gz"}
 
 
 # ------------------------------------------------------------------ packing
