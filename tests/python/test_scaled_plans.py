@@ -43,7 +43,7 @@ def shares(memext, runs, key):
 def test_tuners_move_bytes_in_the_ratios_of_the_papers_size(memext, name, key):
     """Within 3 %: a problem whose Blocks are cut otherwise than the paper's would decide the comparison beforehand. The third size of Fig. 22 is run at full scale alone."""
     night, full = (shares(memext, [r for r in loaded(name, scale) if r.params.get("size") != "512GiB"], key) for scale in ("night", "full"))
-    assert night.keys() == full.keys() and {k: (v, full[k]) for k, v in night.items() if abs(v / full[k] - 1) > 0.03} == {}
+    assert night.keys() <= full.keys() and {k: (v, full[k]) for k, v in night.items() if abs(v / full[k] - 1) > 0.03} == {}
 
 
 @pytest.mark.parametrize("name, same", [("fig07", ("size", "stencil")), ("fig07-large", ("size", "stencil")), ("fig12", ("room",)), ("fig19", ()), ("fig22", ("size",)), ("fig06", ("size",))])
