@@ -103,9 +103,9 @@ def runs_of(found, plans):
 
 
 def third_level(runs):
-    """The cache that Blocks may fit into, in words; "" where no report tells it. Plans may be asked of another machine, runs may not."""
-    sizes = {size for r in runs if r.report.get("status") == "done" and (size := (r.report.get("machine") or {}).get("l3_bytes"))}
-    return f"L3 of {' or '.join(f'{size / 2**20:.0f}' for size in sorted(sizes))} MiB, " if sizes else ""
+    """The cache that Blocks may fit into, in words; "" where no report tells it. Of what was run here, not of machines that were planned for."""
+    sizes = {size for r in runs if r.report.get("seconds") and (size := (r.report.get("machine") or {}).get("l3_bytes"))}
+    return f"{' or '.join(f'{size / 2**20:.0f}' for size in sorted(sizes))} MiB" if sizes else ""
 
 
 def damon_took(machine, runs):
@@ -123,7 +123,7 @@ def rows(one):
     told = [
         ["commit", ", ".join(one.commits)],
         ["program (sha256)", one.program],
-        ["machine", f"{m.get('cpu')}, {m.get('cores')} cores, {third_level(one.runs)}{m.get('memory_bytes', 0) / GIB:.1f} GiB of DRAM, {'virtual (' + m['virtualised'] + ')' if m.get('virtualised', 'none') != 'none' else 'virtualisation not detected'}"],
+        ["machine", f"{m.get('cpu')}, {m.get('cores')} cores, {m.get('memory_bytes', 0) / GIB:.1f} GiB of DRAM, {'virtual (' + m['virtualised'] + ')' if m.get('virtualised', 'none') != 'none' else 'virtualisation not detected'}"],
         ["system", f"{m.get('system')}, Linux {m.get('kernel')}, cgroup {m.get('cgroup')}"],
         ["storage", f"{storage.get('path')} on {storage.get('file_system')}, {storage.get('device')} {storage.get('model')}, {storage.get('bytes', 0) / GIB:.0f} GiB, scheduler {storage.get('scheduler')}, {'rotational' if storage.get('rotational') else 'not rotational'}, read-ahead {storage.get('read_ahead_kb')} KiB{throttled(storage)}"],
         ["memory settings", ", ".join(f"{k} {v}" for k, v in m.get("vm", {}).items())],
@@ -133,6 +133,8 @@ def rows(one):
         ["scale", few(r.scale for r in one.runs)],
         ["measured", f"{stamp(one.begin)} to {stamp(one.end)}; {sum(r.wall_s for r in one.runs) / 60:.1f} minutes in {len(one.runs)} runs, {sum(not r.ok and not r.skipped for r in one.runs)} of them failed"],
     ]
+    l3 = third_level(one.runs)
+    told[3:3] = [["L3 cache", l3]] if l3 else []
     noise = others_share(one.runs, m.get("cores", 1))
     if noise is not None:
         told.append(["other work on the machine", f"{noise:.0%} of its CPU time, median over the runs on dram, aio and uring" + (": these timings are disturbed" if noise > DISTURBED else "")])

@@ -140,7 +140,7 @@ def test_profiles_have_one_scale(recorded, known, draw):
     """Whatever the runs' lengths and rates: the same seconds and the same heights in all three panels, up to the longest and the highest."""
     plan = repeated(recorded["fig05"])
     panels = draw(plan, known["profiles"]).figure.axes[:3]
-    longest = max(seen.cached_timeline(seen.profiled_group(plan, m).runs[0] if draw is figures.bandwidth_profile else plan.one(method=m, temporal=True).runs[0]).duration_s for m in ("aio", "mmap", "swap"))
+    longest = max(seen.cached_timeline(plan.one(method=m, temporal=True).runs[0]).duration_s for m in ("aio", "mmap", "swap"))
     assert {ax.get_xlim() for ax in panels} == {(0.0, longest)} and len({ax.get_ylim() for ax in panels}) == 1
     assert all(max(line.get_ydata()) <= ax.get_ylim()[1] for ax in panels for line in ax.get_lines()) and all("n = 5" in ax.get_title("left") for ax in panels)
 

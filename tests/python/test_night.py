@@ -68,7 +68,7 @@ def test_a_pilot_asks_for_what_scatters():
 class Runner:
     """In the place of run.py: every run of a plan takes `took` seconds, rounds end when the minutes do. fail: calls that end with a status."""
 
-    def __init__(self, program, took=2.0, scatter=0.01, fail=()):
+    def __init__(self, program, took=3.0, scatter=0.01, fail=()):
         self.program, self.took, self.scatter, self.fail, self.calls = program, took, scatter, list(fail), []
         self.rng, self.clock = np.random.default_rng(3), 1e9
 
@@ -120,7 +120,7 @@ def test_a_plan_of_numbers_has_a_pilot(folders):
     fixed = json.loads((folder / "results" / "fig05" / "repeats.json").read_text())
     assert runner.calls[0] == ("fig05", 5, 50.0) and runner.calls[1][:2] == ("fig05", fixed["repeats"]) and runner.calls[2][:2] == ("table2", None)
     asked = [c["pairs"] for c in fixed["comparisons"].values()]
-    assert fixed["repeats"] == max([9, *(n for n in asked if n <= fixed["room"])]) > 9 and rounds(folder, "fig05") == set(range(fixed["repeats"]))
+    assert fixed["repeats"] == max([13, *(n for n in asked if n <= fixed["room"])]) and rounds(folder, "fig05") == set(range(fixed["repeats"]))
     assert results.read_plan(folder / "packed" / "fig05.jsonl.gz").sessions[-1]["repeats"] == fixed, "and what fixed them is packed"
     assert {p.name for p in (folder / "packed").iterdir()} == {"fig05.jsonl.gz", "table2.jsonl.gz"} and rounds(folder, "table2") == {0}
     again = Runner(program)
@@ -135,7 +135,7 @@ def test_minutes_bound_the_rounds(folders):
     assert start(runner, "fig05-large") == 0
     fixed = json.loads((folder / "results" / "fig05-large" / "repeats.json").read_text())
     a_round = 20 * len(plan.load(plan.PLANS / "fig05-large.toml", "night").runs)
-    assert fixed["room"] == 3000 // a_round and fixed["out_of_reach"] and len(rounds(folder, "fig05-large")) == fixed["repeats"] == min(9, fixed["room"])
+    assert fixed["room"] == 3000 // a_round and fixed["out_of_reach"] and len(rounds(folder, "fig05-large")) == fixed["repeats"] == min(13, fixed["room"])
     assert runner.clock - 1e9 <= 3000
 
 
@@ -167,6 +167,14 @@ def test_every_plan_of_the_night_is_one(capsys):
     assert set(night.PLANS) == speak - {"kernel"}, "the page about the kernel has a script of its own"
     assert night.main(["--list"]) == 0 and "left:" in capsys.readouterr().out
     assert night.main(["fig99"]) == 2 and "fig99" in capsys.readouterr().err
+
+
+def test_runs_that_are_too_short_end_a_plan(folders, capsys):
+    """Runs of 1.5 s decide nothing, however often they are repeated: no more than the pilot is run, nothing is packed, and the next plan has its turn."""
+    folder, program, start = folders
+    runner = Runner(program, took=1.5)
+    assert start(runner, "fig05", "table2") == 0 and [c[:2] for c in runner.calls] == [("fig05", 5), ("table2", None)]
+    assert "fig05: not run on and not packed" in capsys.readouterr().err and {p.name for p in (folder / "packed").iterdir()} == {"table2.jsonl.gz"}
 
 
 # ------------------------------------------------------------------ packing
