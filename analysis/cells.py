@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from analysis import style
-from analysis.effects import Effect, by_repeat, quotient
-from analysis.measures import GIB, size_bytes
+from analysis.effects import LEAST_SECONDS, Effect, by_repeat, quotient
+from analysis.measures import GIB, gupdates, mflops, per_step, seconds, size_bytes
 from analysis.stats import Stat
 
 NAMES = {"skewed-min": "skewed-min (aio5y)", "skewed-y": "skewed-y (aio3y)", "redundant": "redundant (algorithm-1)", "stream": "stream (ours)",
@@ -30,17 +30,34 @@ class Drawn:
 
 
 @dataclass(frozen=True)
+class Short(Stat):
+    """A time, or what follows from it, of runs that are too short to decide anything."""
+
+    short: bool = True
+
+
+@dataclass(frozen=True)
 class Ratio(Stat):
-    """Of pairs of runs, one of each round. low and high: the 95 % interval, or the range where there are too few pairs for one."""
+    """Of pairs of runs, one of each round. low and high: the 95 % interval, or the range where there are too few pairs for one. short: of times of runs that are too short."""
 
     interval: bool = False
+    short: bool = False
+
+
+TIMED = {per_step, seconds, gupdates, mflops}
+
+
+def is_short(*groups):
+    """Did the runs of one of them take less than what decides, in the median?"""
+    times = [group.stat(lambda r: r.report.get("seconds")) for group in groups]
+    return any(t is not None and t.median < LEAST_SECONDS for t in times)
 
 
 class Rounds:
     """How many rounds stand behind what a figure draws. What a single run took is not drawn, unless it was counted and is exact."""
 
     def __init__(self, exact=False):
-        self.exact, self.counts, self.single, self.failures, self.spreads = exact, [], 0, 0, set()
+        self.exact, self.counts, self.single, self.failures, self.spreads, self.short = exact, [], 0, 0, set(), 0
 
     def of(self, value):
         """The value as it is drawn: a Gap in the place of a single run."""
@@ -51,6 +68,7 @@ class Rounds:
             self.single += 1
             return style.Gap(ONE_RUN)
         self.counts.append(value.n)
+        self.short += getattr(value, "short", False)
         self.spreads.add("times" if not isinstance(value, Ratio) else "interval" if value.interval else "range")
         return value
 
@@ -71,33 +89,39 @@ class Rounds:
         """Says n and spread under the figure, and in the notes what is left out. No figure where nothing is left."""
         if self.single:
             drawn.notes.append(f"One run: not drawn ({self.single} point{'s' if self.single > 1 else ''}); the table has its number.")
+        if self.short:
+            drawn.notes.append(f"{self.short} point{'s stand' if self.short > 1 else ' stands'} on runs of less than {LEAST_SECONDS:g} s, which decide nothing; the table marks their numbers as short.")
         if drawn.figure is not None and not self.counts and not self.failures:
             style.close(drawn.figure)
             drawn.figure = None
             drawn.notes.append("No figure: no point stands on two runs or more.")
         elif drawn.figure is not None:
-            style.foot(drawn.figure, ". ".join([*([self.say()] if self.counts else []), *more]))
+            short = [f"{self.short} of {len(self.counts)} points: runs under {LEAST_SECONDS:g} s"] if self.short else []
+            style.foot(drawn.figure, ". ".join([*([self.say()] if self.counts else []), *short, *more]))
         return drawn
 
 
-def cell(group, of):
-    """Stat of a group, or its failure in words, or a Gap where it ended and was not counted, or None where it was not run."""
+def cell(group, of, timed=None):
+    """Stat of a group, or its failure in words, or a Gap where it ended and was not counted, or None where it was not run. timed: it follows from a time, and is marked where the runs are too short."""
     if group is None:
         return None
-    return group.stat(of) or (group.failure or (style.Gap("not counted") if group.done else None))
+    found = group.stat(of)
+    if found and (of in TIMED if timed is None else timed) and is_short(group):
+        return Short(found.median, found.low, found.high, found.n, found.failed)
+    return found or (group.failure or (style.Gap("not counted") if group.done else None))
 
 
-def paired(values, failed=0, exact=False):
+def paired(values, failed=0, exact=False, short=False):
     """A Ratio of {round: quotient}; a Gap where there is none."""
     if not values:
         return style.Gap("no common round")
     effect = Effect(tuple(values.values()), exact)
     ends = effect.interval()
     low, high = ends or (min(effect.values), max(effect.values))
-    return Ratio(effect.value, low, high, effect.n, failed, interval=bool(ends) and not exact)
+    return Ratio(effect.value, low, high, effect.n, failed, interval=bool(ends) and not exact, short=short)
 
 
-def ratio(a, b, of):
+def ratio(a, b, of, timed=None):
     """a's value over b's, of paired rounds: a Ratio, or why one of the two failed, or a Gap, or None where one was not run."""
     if a is None or b is None:
         return None
@@ -107,7 +131,7 @@ def ratio(a, b, of):
     values, base = by_repeat(a, of), by_repeat(b, of)
     if not values or not base:
         return style.Gap("not counted")
-    return paired(quotient(values, base), len(a.failures) + (len(b.failures) if a is not b else 0))
+    return paired(quotient(values, base), len(a.failures) + (len(b.failures) if a is not b else 0), short=(of in TIMED if timed is None else timed) and is_short(a, b))
 
 
 def show(value, form="{:.3g}"):
@@ -117,7 +141,7 @@ def show(value, form="{:.3g}"):
     if isinstance(value, str):
         return str(value) if isinstance(value, style.Gap) else f"failed: {value}" if value else ""
     if isinstance(value, Stat):
-        lost = f", {value.failed} failed" if value.failed else ""
+        lost = (f", {value.failed} failed" if value.failed else "") + (", short" if getattr(value, "short", False) else "")
         left, right = "[]" if isinstance(value, Ratio) and value.interval else "()"
         if value.n > 1:
             return f"{form.format(value.median)} {left}{form.format(value.low)} to {form.format(value.high)}, n={value.n}{lost}{right}"

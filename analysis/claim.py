@@ -5,12 +5,13 @@ A finding is one or several comparisons (parts). Each is a ratio with its interv
 
     confirmed          every interval lies inside its band
     at least as good   the published value is missed, but on the good side alone: every interval lies inside its band, and one is better than the published value allows
-    refuted            an interval lies outside its band; with several parts each interval is widened, so that many looks do not refute by chance. "Smaller" and "larger" are refuted too where the
-                       interval shows that there is no difference of EQUAL
+    does not hold here an interval lies outside its band. "Smaller" and "larger" do not hold either where the interval shows that there is no difference of EQUAL. Our problems are smaller than the
+                       papers', and the machine is another one: what does not hold here is not refuted there
     undecided          neither: too few or too short repeats, too much noise, a run that failed
     not tested         what it needs was not run
 
-The table has many rows, and each is a chance to be wrong. All intervals of a report hold together with 95 %: verdicts.py takes each at 95 % corrected for the number of rows (Bonferroni).
+The table has many intervals, and each is a chance to be wrong. All intervals of a report hold together with 95 %: each is taken at a level corrected for their number (Bonferroni), and what is
+shown is what decides.
 
 Bands of published numbers. What a paper gives as a ratio is widened as a ratio (near). What it gives as a difference, "7 % longer", is widened as a difference (near_difference): a tenth of 7 %, not a tenth
 of 1.07, in which no difference at all would lie. A test holds that no row is confirmed by runs between which nothing differs.
@@ -21,11 +22,14 @@ from typing import NamedTuple
 
 from analysis.effects import LEAST_PAIRS, LEVEL, Effect
 
-CONFIRMED, AT_LEAST_AS_GOOD, REFUTED, UNDECIDED, NOT_TESTED = "confirmed", "at least as good", "refuted", "undecided", "not tested"
+CONFIRMED, AT_LEAST_AS_GOOD, REFUTED, UNDECIDED, NOT_TESTED = "confirmed", "at least as good", "does not hold here", "undecided", "not tested"
 STATES = (CONFIRMED, AT_LEAST_AS_GOOD, REFUTED, UNDECIDED, NOT_TESTED)
 EQUAL = 0.05  # smaller differences are none
 TOLERANCE = 0.10  # by which a number may miss the published one, on another machine
 NOT_RUN = "not run"
+# All intervals of the table hold together at LEVEL. More than the table has, so that what a night adds changes none of those before it (tests/python/test_verdicts.py counts them).
+INTERVALS = 200
+EACH_LEVEL = LEVEL / INTERVALS
 
 
 class Band(NamedTuple):
@@ -75,13 +79,14 @@ class Part:
     gap: str = ""  # why the effect may not decide, or why there is none
     settled: str = ""  # a state that needs no number: what happened decides
     form: str = "{:.3g}"
+    beside: bool = False  # a number that is printed with the others and judged by none
 
     @property
     def untested(self):
         return self.gap == NOT_RUN
 
-    def state(self, parts=1, level=LEVEL):
-        """By the rule above, as one of so many parts; the interval misses the truth with a chance of `level` at most."""
+    def state(self, level=LEVEL):
+        """By the rule above; the interval misses the truth with a chance of `level` at most."""
         if self.settled:
             return self.settled
         if self.gap or self.effect is None or not self.effect.enough:
@@ -91,7 +96,6 @@ class Part:
         if (a > low or low <= 0) and b < high:
             inside = best is None or (b < best if low > 0 else a > best)
             return CONFIRMED if inside else AT_LEAST_AS_GOOD
-        a, b = self.effect.interval(level / parts)
         if b < low or a > high:
             return REFUTED
         if self.effect.exact:  # what is counted is inside or it is not

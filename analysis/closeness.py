@@ -1,130 +1,120 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How close does schedule-advised mmap come to explicit I/O, and what is left? Prose from the numbers of the studies of the page cache."""
-from analysis.measures import GIB, amplification, gib, moved_read, moved_write, per_step, seconds, system_s
+"""How close does schedule-advised mmap come to explicit I/O, and what is left? Prose from the numbers of the studies of the page cache. What is compared are runs of one round; a difference is one
+where its interval leaves 1 out and the runs are long enough. Why it is so is not said where no run shows it."""
+from analysis.cells import METHODS, Ratio, ratio
+from analysis.effects import LEAST_PAIRS, LEAST_SECONDS
+from analysis.measures import amplification, per_step, system_s
 
-
-def _middle(group, of):
-    """The median, None where it was not counted."""
-    found = group.stat(of)
-    return found.median if found else None
-
-
-def _say(value, form):
-    return form.format(value) if value is not None else "an uncounted number"
+EXPLICIT = ("uring", "aio")
 
 
 def _explicit(plan, algorithm):
-    """The faster of aio and uring with this schedule, or None."""
-    done = [g for g in plan.select(advice="explicit", algorithm=algorithm) if g.done]
-    return min(done, key=lambda g: _middle(g, per_step)) if done else None
+    """Explicit I/O with this schedule: always the same backend where both ran, since the faster one of the day would be chosen by its noise."""
+    return next((g for backend in EXPLICIT if (g := plan.one(backend=backend, algorithm=algorithm)) and g.done), None)
 
 
-def _per_step(group, of):
-    return _middle(group, lambda r: of(r) / r.steps)
+def _named(group):
+    return f"explicit I/O ({METHODS[group['backend']]})"
+
+
+def _decides(value):
+    """1 more, -1 less, 0 where nothing follows from it."""
+    if not isinstance(value, Ratio) or not value.interval or value.short:
+        return 0
+    return 1 if value.low > 1 else -1 if value.high < 1 else 0
+
+
+def _say(value):
+    """ "1.23 times [1.10 to 1.35, n = 9]", and what it lacks."""
+    if not isinstance(value, Ratio):
+        return f"an unknown number of times ({value or 'not run'})"
+    short = f"; runs under {LEAST_SECONDS:g} s" if value.short else ""
+    spread = f"[{value.low:.2f} to {value.high:.2f}, n = {value.n}{short}]" if value.interval else f"({value.low:.2f} to {value.high:.2f}, n = {value.n}{short})"
+    return f"{value.median:.2f} times {spread}"
+
+
+def _system_per_step(run):
+    found = system_s(run)
+    return found / run.steps if found is not None and run.steps else None
+
+
+def _algorithms(plan, backend, but=()):
+    return [a for a in dict.fromkeys(g["algorithm"] for g in plan.select(backend=backend)) if a not in but]
 
 
 def how_close(results):
-    """How close does schedule-advised mmap come to explicit I/O, and what is left? Paragraphs of text from the numbers, [] without them."""
+    """Paragraphs of text from the numbers, [] without them."""
     plan = results.get("advice")
     if plan is None:
         return []
-    text, heads = [], []
-    for algorithm in dict.fromkeys(g["algorithm"] for g in plan.select(backend="mmap")):
+    text, ends = [], {}
+    for algorithm in _algorithms(plan, "mmap", but=("plain",)):
         best = _explicit(plan, algorithm)
         none, advised = (plan.one(backend="mmap", algorithm=algorithm, advice=a) for a in ("none", "schedule"))
         for name, g in (("without advice", none), ("advised by the schedule", advised)):
             if g is None or not g.done:
                 text.append(f"{algorithm}: mmap {name} {'failed: ' + g.failure if g and g.failure else 'was not run'}.")
         if best and none and advised and none.done and advised.done:
-            heads.append(_head(algorithm, best, none, advised))
-            text += _left(algorithm, best, none, advised)
-    answer = ["With the same schedule, the same Blocks and the same DRAM limit: " + "; ".join(heads) + "."] if heads else []
-    return answer + text + _on_the_mapping(plan) + _with_less_read_ahead(results, plan) + _swapped(plan) + _conclusion(plan, heads)
+            ends[algorithm] = _decides(ratio(advised, best, per_step))
+            text += _compared(algorithm, best, none, advised)
+    return text + _on_the_mapping(plan) + _with_less_read_ahead(results, plan) + _swapped(plan) + _conclusion(ends)
 
 
-def _head(algorithm, best, none, advised):
-    base, n, a = (_middle(g, per_step) for g in (best, none, advised))
-    closes = f"; advice closes {(n - a) / (n - base):.0%} of the gap" if n > base else ""
-    return f"{algorithm} on mmap takes {a / base:.2f} times as long as explicit I/O ({best['backend']}) when the schedule advises it, {n / base:.2f} times without advice{closes}"
+def _compared(algorithm, best, none, advised):
+    """Paragraphs: time, then bytes and the kernel's work."""
+    times = (f"{algorithm}, with the same Blocks and the same DRAM limit: advised by the schedule, a step on mmap takes {_say(ratio(advised, best, per_step))} as long as with {_named(best)}. "
+             f"Without advice it takes {_say(ratio(none, best, per_step))} as long. Advised over not advised: {_say(ratio(advised, none, per_step))}.")  # fmt: skip
+    kernel = ratio(advised, best, _system_per_step, timed=True)
+    counts = f"{algorithm}, system time of a step, advised over {_named(best)}: {_say(kernel)}.{_moved('Bytes moved of those needed', {'explicit': best, 'advised': advised, 'without advice': none})}"
+    faults = {name: g.stat(lambda r: r.report["major_faults"]) for name, g in (("advised", advised), ("without advice", none))}
+    return [times, counts + f" Page faults that waited for storage: {', '.join(f'{name} {v.median:.0f}' for name, v in faults.items() if v)}."]
 
 
-def _left(algorithm, best, none, advised):
-    """Paragraphs: time and bytes that the advised mapping costs beyond explicit I/O."""
-    base = _per_step(best, seconds)
-    time = {"waiting for Blocks": lambda r: r.report["time"]["wait_s"], "a slower computation, whose cores the copying threads and the kernel share": lambda r: r.report["time"]["update_s"],
-            "copies between Blocks": lambda r: r.report["time"]["blk2blk_s"]}  # fmt: skip
-    parts = {name: (_per_step(advised, of) - _per_step(best, of)) / base for name, of in time.items()}
-    named = ", ".join(f"{v:+.0%} {k}" for k, v in sorted(parts.items(), key=lambda x: -x[1]))
-    faults = {name: _middle(g, lambda r: r.report["major_faults"]) for name, g in (("none", none), ("advised", advised))}
-    first = (f"{algorithm}, what is left in time, in parts of explicit I/O's: {named}. The system time of a step is {_per_step(advised, system_s):.3f} s, explicit I/O's {_per_step(best, system_s):.3f} s: every page is entered into the page "
-             f"cache, mapped, copied and reclaimed; {faults['advised']:.0f} major faults ({faults['none']:.0f} without advice).")  # fmt: skip
-    needed_read, needed_write = advised.first(lambda r: [b / GIB for b in r.needed_bytes])
-    read, wrote, read_none = _middle(advised, gib(moved_read)), _middle(advised, gib(moved_write)), _middle(none, gib(moved_read))
-    second = (f"{algorithm}, what is left in bytes: needed are {needed_read:.2f} GiB in and {needed_write:.2f} out, advised mmap reads {_say(read, '{:.2f}')} and writes {_say(wrote, '{:.2f}')}{_times(advised)}; "
-              f"without advice it reads {_say(read_none, '{:.2f}')}{_times(none)}.")  # fmt: skip
-    if read is None:
-        return [first, second]
-    extra = read - needed_read
-    if extra > 0.05 * needed_read:
-        part = "all" if needed_write >= extra else f"{needed_write / extra:.0%}"
-        second += f" A page that is stored to is read first, which explicit I/O need not do: that can explain {part} of the {extra:.2f} GiB read beyond the need."
-    return [first, second]
-
-
-def _times(group):
-    """" (1.23 times the need)", or nothing where it was not counted."""
-    found = _middle(group, amplification)
-    return f" ({found:.2f} times the need)" if found is not None else ""
+def _moved(what, groups):
+    """ " WHAT: advised 1.23 (1.20 to 1.25)", or nothing where it was not counted."""
+    found = {name: g.stat(amplification) for name, g in groups.items()}
+    said = ", ".join(f"{name} {v.median:.2f} ({v.low:.2f} to {v.high:.2f})" for name, v in found.items() if v)
+    return f" {what}: {said}." if said else ""
 
 
 def _on_the_mapping(plan):
     """Without Blocks there is no explicit counterpart; what the kernel does alone, against what it is told."""
-    values = {a: plan.one(backend="mmap", algorithm="plain", advice=a) for a in ("none", "schedule")}
-    if not all(g and g.done for g in values.values()):
+    none, advised = (plan.one(backend="mmap", algorithm="plain", advice=a) for a in ("none", "schedule"))
+    if not all(g and g.done for g in (none, advised)):
         return []
-    each = ", ".join(f"{name} {_middle(g, per_step):.2f} s a step{_times(g)}" for name, g in values.items())
-    return [f"On the mapping, plane by plane (no Blocks, no explicit counterpart), the access is sequential and the kernel's read-ahead suits it: {each}."]
+    return [f"On the mapping, plane by plane, there are no Blocks and no explicit counterpart: advised over not advised {_say(ratio(advised, none, per_step))}.{_moved('Bytes moved of those needed', {'advised': advised, 'without advice': none})}"]
 
 
 def _with_less_read_ahead(results, plan):
-    """The same question at every read-ahead size."""
-    text, study = [], results.get("readahead")
-    for algorithm in ("stream", "skewed-min") if study else ():
-        best = _explicit(plan, algorithm)
-        if best is None:
-            continue
-        base, said = _per_step(best, seconds), []
-        for kind, name in ((algorithm, "without advice"), (f"{algorithm}-schedule", "advised")):
-            tried = [g for g in study.select(kind=kind) if g.done]
-            if tried:
-                fast, slow = (pick(tried, key=lambda g: _middle(g, per_step)) for pick in (min, max))
-                said.append(f"{name} {_middle(fast, per_step) / base:.2f} ({fast['ahead']} KiB) to {_middle(slow, per_step) / base:.2f} times ({slow['ahead']} KiB)")
-        if said:
-            text.append(f"Read-ahead decides how well the kernel does alone. {algorithm}, in explicit I/O's time, by the size that suits best and worst: {'; '.join(said)}.")
+    """Each size of read-ahead against the first, within the study."""
+    study, text = results.get("readahead"), []
+    for kind in dict.fromkeys(g["kind"] for g in study.groups.values()) if study else ():
+        tried = [g for g in study.select(kind=kind) if g.done]
+        first, others = (tried[0], tried[1:]) if tried else (None, [])
+        if others:
+            text.append(f"Read-ahead, {kind}, a step over one with {first['ahead']} KiB: " + "; ".join(f"{g['ahead']} KiB {_say(ratio(g, first, per_step))}" for g in others) + ".")
     return text
 
 
 def _swapped(plan):
     text = []
-    for algorithm in dict.fromkeys(g["algorithm"] for g in plan.select(backend="swap")):
-        best, groups = _explicit(plan, algorithm), [g for g in plan.select(backend="swap", algorithm=algorithm) if g.done]
-        if best and groups:
-            base = _per_step(best, seconds)
-            fast, slow = (pick(groups, key=lambda g: _middle(g, per_step)) for pick in (min, max))
-            text.append(f"swap, {algorithm}: {_middle(fast, per_step) / base:.1f} times explicit I/O's time with the best advice ({fast['advice']}{_times(fast)}) and {_middle(slow, per_step) / base:.1f} with the worst ({slow['advice']}{_times(slow)}). "
-                        f"Advice about files means little to anonymous memory; what it lacks is read-ahead by more than vm.page-cluster.")  # fmt: skip
+    for algorithm in _algorithms(plan, "swap"):
+        best, none = _explicit(plan, algorithm), plan.one(backend="swap", algorithm=algorithm, advice="none")
+        if not best or none is None or not none.done:
+            continue
+        told = [f"swap, {algorithm}: without advice a step takes {_say(ratio(none, best, per_step))} as long as with {_named(best)}."]
+        against = {g["advice"]: ratio(g, none, per_step) for g in plan.select(backend="swap", algorithm=algorithm) if g.done and g is not none}
+        clear = [f"{advice} takes {_say(value)} as long" for advice, value in against.items() if _decides(value)]
+        open_ = [advice for advice, value in against.items() if not _decides(value)]
+        told += [f"Against no advice, {'; '.join(clear)}."] if clear else []
+        told += [f"No clear difference from no advice: {', '.join(open_)}."] if open_ else []
+        text.append(" ".join(told))
     return text
 
 
-def _conclusion(plan, heads):
-    if not heads:
+def _conclusion(ends):
+    if not ends:
         return []
-    worst = []
-    for algorithm in dict.fromkeys(g["algorithm"] for g in plan.select(backend="mmap")):
-        best, advised = _explicit(plan, algorithm), plan.one(backend="mmap", algorithm=algorithm, advice="schedule")
-        if best and advised and advised.done:
-            worst.append(_per_step(advised, seconds) / _per_step(best, seconds))
-    near, far = min(worst), max(worst)
-    how = "comes within a fifth of explicit I/O" if far < 1.2 else f"takes {near:.1f} to {far:.1f} times explicit I/O's time" if far > 1.1 * near else f"takes {far:.1f} times explicit I/O's time"
-    return [f"In short: advised by the schedule, mmap {how}. Advice can say what to read and what to drop, so that bytes come close to the need; it cannot spare the kernel's work for every page (entering, mapping, copying, "
-            "reclaiming), nor the reading of pages that are overwritten as a whole, nor can it keep many requests in flight without threads that block in the kernel."]  # fmt: skip
+    words = {1: "is slower than explicit I/O", -1: "is faster than explicit I/O", 0: "cannot be told apart from explicit I/O here"}
+    return ["In short: advised by the schedule, mmap " + "; ".join(f"{words[end]} with {' and '.join(a for a, e in ends.items() if e == end)}" for end in dict.fromkeys(ends.values()))
+            + f". Square brackets are intervals of 95 %, round ones ranges of fewer than {LEAST_PAIRS} rounds. Ranges, and runs under {LEAST_SECONDS:g} s, decide nothing."]  # fmt: skip

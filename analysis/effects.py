@@ -59,14 +59,23 @@ def _t_interval(values, level):
 
 @dataclass(frozen=True)
 class Effect:
-    """A positive number (most often a ratio) from several repeats. exact: counted, not timed; a single repeat decides, and the interval is the range."""
+    """A positive number (most often a ratio) from several repeats. exact: counted, not timed; a single repeat decides, and the interval is the range. share: a share of something, which may be 0; its
+    interval is that of the values themselves, not of their logarithms."""
 
     values: tuple
     exact: bool = False
+    share: bool = False
 
     def __post_init__(self):
-        if not self.values or min(self.values) <= 0:
+        if not self.values or min(self.values) < 0 or (min(self.values) == 0 and not self.share):
             raise ValueError(f"an effect needs positive values, not {self.values}")
+
+    @property
+    def _scaled(self):
+        return np.asarray(self.values, float) if self.share else np.log(self.values)
+
+    def _back(self, value):
+        return max(0.0, float(value)) if self.share else float(np.exp(value))
 
     @property
     def n(self):
@@ -74,14 +83,16 @@ class Effect:
 
     @property
     def value(self):
-        """Hodges and Lehmann's estimate, of the logarithms."""
-        walsh = _walsh(np.log(self.values))
-        return float(np.exp(np.median(walsh)))
+        """Hodges and Lehmann's estimate, of the logarithms (of a share, of the values)."""
+        return self._back(np.median(_walsh(self._scaled)))
 
     @property
     def scatter(self):
-        """Standard deviation of the logarithms: 0.2 is about 20 %."""
-        return float(np.std(np.log(self.values), ddof=1)) if self.n > 1 else 0.0
+        """Standard deviation of the logarithms: 0.2 is about 20 %. Of a share, relative to its mean."""
+        if self.n < 2:
+            return 0.0
+        spread = float(np.std(self._scaled, ddof=1))
+        return spread / float(np.mean(self.values)) if self.share and spread else spread
 
     @property
     def enough(self):
@@ -93,9 +104,8 @@ class Effect:
             return None
         if self.exact:
             return min(self.values), max(self.values)
-        logs = np.log(self.values)
-        (a, b), (c, d) = _rank_interval(_walsh(logs), self.n, level), _t_interval(logs, level)
-        return float(np.exp(min(a, c))), float(np.exp(max(b, d)))
+        (a, b), (c, d) = _rank_interval(_walsh(self._scaled), self.n, level), _t_interval(self._scaled, level)
+        return self._back(min(a, c)), self._back(max(b, d))
 
     @property
     def p(self):
@@ -129,10 +139,22 @@ def median_interval(values, level=LEVEL):
     return (float(np.median(v)), float(v[k - 1]), float(v[-k])) if k > 0 else (float(np.median(v)) if len(v) else None, None, None)
 
 
-def by_repeat(group, of):
-    """{round: value} of the finished runs of a group; what was not counted or is 0 is left out."""
+def rank_rounds(level):
+    """Rounds from which on the signed ranks have an interval at this level. With fewer it is Student's alone, and rests on normal logarithms."""
+    return math.ceil(1 - math.log2(level))
+
+
+def scatters(a, b):
+    """(mean distance of a's logarithms from their median / b's, two-sided p that both scatter alike): Levene's test with medians, as Brown and Forsythe proposed."""
+    a, b = np.log(a), np.log(b)
+    far = [float(np.mean(np.abs(v - np.median(v)))) for v in (a, b)]
+    return (far[0] / far[1] if far[1] else math.inf), (float(scipy_stats.levene(a, b, center="median").pvalue) if max(far) else 1.0)
+
+
+def by_repeat(group, of, zeros=False):
+    """{round: value} of the finished runs of a group; what was not counted is left out, and what is 0, unless a share is meant."""
     found = {r.round: of(r) for r in group.done} if group is not None else {}
-    return {k: float(v) for k, v in found.items() if v is not None and v > 0}
+    return {k: float(v) for k, v in found.items() if v is not None and (v > 0 or (zeros and v == 0))}
 
 
 def quotient(a, b):

@@ -51,6 +51,22 @@ def active(text):
     return text[text.find("[") + 1 : text.find("]")] if "[" in text else text or "not there"
 
 
+def swap_read_ahead(machine):
+    """By what the kernel reads ahead from a swap file on this storage. While swap on a rotational device is on, it is never by the mapping (nr_rotate_swap of mm/swapfile.c)."""
+    storage = machine.get("storage", {})
+    if machine.get("swap_read_ahead") == "false":
+        return "by its place in the file"
+    return "by its place in the file, since the device counts as rotational" if storage.get("rotational") else "by the mapping"
+
+
+def throttled(storage):
+    """What the block layer does to buffered writes alone, in words; "" where it was not recorded."""
+    if "wbt_lat_usec" not in storage:
+        return ""
+    usec, options = storage["wbt_lat_usec"], storage.get("mount_options", "").split(",")
+    return f", write-back throttling {'off' if usec in ('', '0') else f'at {int(usec) / 1000:g} ms'}, cache {storage.get('write_cache') or 'not told'}, mounted with{'' if 'discard' in options else 'out'} discard"
+
+
 def settings_of(runs):
     """What the runs had in the place of the machine's own, in words."""
     values = {}
@@ -86,18 +102,30 @@ def runs_of(found, plans):
     return "; ".join(told)
 
 
+def third_level(runs):
+    """The cache that Blocks may fit into, in words; "" where no report tells it. Of what was run here, not of machines that were planned for."""
+    sizes = {size for r in runs if r.report.get("seconds") and (size := (r.report.get("machine") or {}).get("l3_bytes"))}
+    return f"{' or '.join(f'{size / 2**20:.0f}' for size in sorted(sizes))} MiB" if sizes else ""
+
+
+def damon_took(machine, runs):
+    """What DAMON took during the runs in which it was on, in words; "" where it is off."""
+    took = [r.record["damon_bytes"] for r in runs if r.record.get("damon_bytes") is not None]
+    return f" (its schemes were applied to {sum(took) / GIB:.2f} GiB during {len(took)} runs)" if took else " (what it took was not counted)" if machine.get("damon") else ""
+
+
 def rows(one):
     """(what, value) of a sitting."""
     m, storage = one.machine, one.machine.get("storage", {})
     stamp = lambda t: datetime.datetime.fromtimestamp(t, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")  # noqa: E731
     pages = f"transparent huge pages {active(m.get('transparent_hugepage', ''))}, other folios: {m.get('folios') or 'none'}; zswap: {', '.join(f'{k} {v}' for k, v in m.get('zswap', {}).items()) or 'none'}"
-    pages += f"; swap reads ahead by {'area' if m.get('swap_read_ahead') == 'false' else 'mapping'}; DAMON: {m.get('damon') or 'off'}"
+    pages += f"; read-ahead of a swap file {swap_read_ahead(m)}; DAMON: {m.get('damon') or 'off'}{damon_took(m, one.runs)}"
     told = [
         ["commit", ", ".join(one.commits)],
         ["program (sha256)", one.program],
         ["machine", f"{m.get('cpu')}, {m.get('cores')} cores, {m.get('memory_bytes', 0) / GIB:.1f} GiB of DRAM, {'virtual (' + m['virtualised'] + ')' if m.get('virtualised', 'none') != 'none' else 'virtualisation not detected'}"],
         ["system", f"{m.get('system')}, Linux {m.get('kernel')}, cgroup {m.get('cgroup')}"],
-        ["storage", f"{storage.get('path')} on {storage.get('file_system')}, {storage.get('device')} {storage.get('model')}, {storage.get('bytes', 0) / GIB:.0f} GiB, scheduler {storage.get('scheduler')}, {'rotational' if storage.get('rotational') else 'not rotational'}, read-ahead {storage.get('read_ahead_kb')} KiB"],
+        ["storage", f"{storage.get('path')} on {storage.get('file_system')}, {storage.get('device')} {storage.get('model')}, {storage.get('bytes', 0) / GIB:.0f} GiB, scheduler {storage.get('scheduler')}, {'rotational' if storage.get('rotational') else 'not rotational'}, read-ahead {storage.get('read_ahead_kb')} KiB{throttled(storage)}"],
         ["memory settings", ", ".join(f"{k} {v}" for k, v in m.get("vm", {}).items())],
         ["pages", pages],
         ["settings of the runs", settings_of(one.runs)],
@@ -105,6 +133,8 @@ def rows(one):
         ["scale", few(r.scale for r in one.runs)],
         ["measured", f"{stamp(one.begin)} to {stamp(one.end)}; {sum(r.wall_s for r in one.runs) / 60:.1f} minutes in {len(one.runs)} runs, {sum(not r.ok and not r.skipped for r in one.runs)} of them failed"],
     ]
+    l3 = third_level(one.runs)
+    told[3:3] = [["L3 cache", l3]] if l3 else []
     noise = others_share(one.runs, m.get("cores", 1))
     if noise is not None:
         told.append(["other work on the machine", f"{noise:.0%} of its CPU time, median over the runs on dram, aio and uring" + (": these timings are disturbed" if noise > DISTURBED else "")])

@@ -8,7 +8,7 @@ from analysis.cells import METHODS, Drawn, Rounds, paired, show
 from analysis.claim import AT_LEAST_AS_GOOD, CONFIRMED, NOT_TESTED, REFUTED, UNDECIDED
 from analysis.effects import LEAST_PAIRS, LEAST_SECONDS
 from analysis.stats import Stat, median
-from analysis.verdicts import ROW_LEVEL
+from analysis.verdicts import EACH_LEVEL
 
 STATE_COLOUR = {CONFIRMED: style.GREEN, AT_LEAST_AS_GOOD: style.BLUE, REFUTED: style.RED, UNDECIDED: style.GREY, NOT_TESTED: "#bbbbbb"}
 LOW, HIGH = 1e-4, 1e3  # what lies beyond is drawn at the edge, as an arrow
@@ -25,7 +25,7 @@ def _drawn(part):
 
 def _ends(drawn):
     """Of the axis: decades around what is to be seen, bands with two ends too."""
-    seen = [v for d in drawn for p in filter(_drawn, d.parts) for v in (p.effect.value, *(p.effect.interval(ROW_LEVEL) or ()), *(e for e in p.band[:2] if 0 < e < math.inf))]
+    seen = [v for d in drawn for p in filter(_drawn, d.parts) for v in (p.effect.value, *(p.effect.interval(EACH_LEVEL) or ()), *(e for e in p.band[:2] if 0 < e < math.inf))]
     return max(LOW, min(NEAR[0], *seen) / 1.5), min(HIGH, max(NEAR[1], *seen) * 1.5)
 
 
@@ -44,8 +44,8 @@ def _finding(ax, row, v, clip, least, most):
     for i, p in enumerate(parts):
         y = row - 0.35 + step * (i + 0.5)
         ax.fill_betweenx([y - step / 2, y + step / 2], clip(p.band[0]), clip(p.band[1]), color="#e4e4e4", linewidth=0)
-        c, middle = STATE_COLOUR[p.state(len(v.parts), ROW_LEVEL)], p.effect.value
-        ends = p.effect.interval(ROW_LEVEL)
+        c, middle = STATE_COLOUR[p.state(EACH_LEVEL)], p.effect.value
+        ends = p.effect.interval(EACH_LEVEL)
         if ends:
             ax.plot([clip(e) for e in ends], [y, y], color=c, linewidth=1.2, solid_capstyle="butt").pop().set_gid(f"interval {v.name}")
         marker = "<" if middle < least else ">" if middle > most else "o"

@@ -5,6 +5,7 @@
     analysis/pack.py results/night/fig05 [FOLDER...] [-o data/results]
 
 A packed file holds the lines of raw.jsonl (experiments/runner/record.py) of the runs that count: those of the newest program of each configuration. Of a timeline it keeps the numbers (analysis/seen.py).
+How many rounds the pilot asked for (repeats.json of experiments/night.py) stands in the last session.
 Paths of the project are told from its root, and the name of the machine is a hash. The same results give the same bytes. analysis/report.py reads such a folder as it reads the one that experiments/run.py wrote.
 """
 import argparse
@@ -47,6 +48,9 @@ def pack(folder, out):
     sessions = [s for s in plan.sessions if s["session"] in used]
     if plan.sessions and plan.sessions[-1] not in sessions:
         sessions.append(plan.sessions[-1])  # it names the runs of the plan in their order
+    fixed = Path(folder) / "repeats.json"
+    if sessions and fixed.exists():
+        sessions[-1] = {**sessions[-1], "repeats": json.loads(fixed.read_text())}
     lines = [packed_session(s) for s in sessions] + [packed_run(run) for run in plan.runs]
     text = "".join(json.dumps(line, separators=(",", ":"), sort_keys=True) + "\n" for line in lines)
     out = Path(out)

@@ -2,7 +2,7 @@
 """Predicted against measured seconds of every run, and what the tuner's choice costs against the best of all plans that were run (its regret)."""
 from dataclasses import dataclass
 
-from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, by_repeat, median_interval
+from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, LEVEL, by_repeat, median_interval
 from analysis.stats import Stat, median
 
 TRANSFER = ("aio", "uring")
@@ -28,6 +28,7 @@ class Prediction:
     first_age_s: object = None  # how old the rates were when the runs began, medians; None = unknown
     near_age_s: object = None
     computing: object = None  # predicted seconds of computation / those that its threads were busy, with the rates of `ratio`
+    problem: tuple = ()  # grid, stencil, type, memory limit: what configurations share whose errors are not independent
     model: object = None  # predicted / measured, the update rate being the run's own: what is wrong of it is not the speed of the cores. Shown, never judged by
 
     @property
@@ -98,6 +99,11 @@ def _middle(values):
     return median(there) if there else None
 
 
+def _grid(run):
+    p = run.report.get("problem") or {}
+    return (*(p.get(k) for k in ("nx", "ny", "nz", "stencil", "dtype")), run.limit)
+
+
 def _of_group(plan, group):
     done = group.done
     measured = group.stat(lambda r: r.report["seconds"])
@@ -105,7 +111,7 @@ def _of_group(plan, group):
     probes = [r.record.get("near") or {} for r in done]
     return Prediction(plan.name, group.id, done[0].report["backend"], done[0].report.get("plan", {}).get("algorithm", ""), median([r.report["predicted_seconds"] for r in done]) / measured.median,
                       median([n / r.report["seconds"] for n, r in zip(near, done)]) if all(near) else None, measured, median([r.report.get("wait_share") or 0.0 for r in done]), median([_others(r) for r in done]),
-                      _middle([p.get("first_rates_age_s") for p in probes]), _middle([p.get("rates_age_s") for p in probes]), _middle([_computing(r) for r in done]), _middle([_model(r) for r in done]))  # fmt: skip
+                      _middle([p.get("first_rates_age_s") for p in probes]), _middle([p.get("rates_age_s") for p in probes]), _middle([_computing(r) for r in done]), _grid(done[0]), _middle([_model(r) for r in done]))  # fmt: skip
 
 
 def predictions(results):
@@ -134,8 +140,7 @@ def with_which_rates(counted):
                     f"With the rates that were measured once, before all runs" + (f" ({first / 60:.0f} minutes before, in the median)" if first is not None else "") + f", it is {_percent([p.first_error for p in near])}.")  # fmt: skip
     own = [p for p in near if p.model is not None]
     if own:
-        text.append(f"With the update rate that each run itself had, in place of the one measured before it, the error would be {_percent([abs(p.model - 1) for p in own])}: "
-                    "that part is due to the model and the device. The rest is due to cores whose speed changes from second to second.")  # fmt: skip
+        text.append(f"With the update rate that each run itself had, in place of the one measured before it, the error would be {_percent([abs(p.model - 1) for p in own])}.")
     calm, rough = [p for p in counted if not p.disturbed], [p for p in counted if p.disturbed]
     if rough:
         text.append(f"Beside {len(rough)} of the {len(counted)} the hypervisor and other processes took more than {DISTURBED:.0%} of the CPU time: error {_percent([p.error for p in rough])}"
@@ -143,9 +148,17 @@ def with_which_rates(counted):
     return text
 
 
-def median_error(errors):
-    """(median, low, high): an interval of 95 % by order statistics."""
-    return median_interval(errors)
+def median_error(errors, level=LEVEL):
+    """(median, low, high): an interval by order statistics."""
+    return median_interval(errors, level)
+
+
+def errors_by_problem(found, of=lambda p: p.error):
+    """One error a problem, the median of its configurations: six variants of a run are not six witnesses."""
+    errors = {}
+    for p in found:
+        errors.setdefault(p.problem, []).append(of(p))
+    return [median(e) for e in errors.values()]
 
 
 def best_of(rows, least=min):

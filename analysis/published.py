@@ -16,6 +16,7 @@ class Published:
 
     def __init__(self, raw, papers):
         self.figure, self.conditions = raw["figure"], raw["conditions"]
+        self.buffers_gib = raw.get("buffers_gib")  # the largest problem
         self.values = {v["id"]: v for v in raw["values"]}
         self.source = "; ".join(f"{s['paper']}, {s['place']}" for s in raw["source"])
         # Where several sources stand together, what is particular to each.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from analysis import checks, claim, closeness, origin, overview, predictions, published, results, rivals, style, verdicts  # noqa: E402
+from analysis import checks, claim, closeness, origin, overview, predictions, published, results, rivals, setups, style, verdicts  # noqa: E402
 from analysis.figures import (
     FIGURES,  # noqa: E402
     MORE,  # noqa: E402
@@ -31,8 +31,8 @@ h1 { font-size: 1.6em; } h2 { margin-top: 2.2em; border-bottom: 1px solid #ccc; 
 table { border-collapse: collapse; font-size: 0.82em; margin: 0.8em 0; display: block; overflow-x: auto; }
 th, td { border-bottom: 1px solid #ddd; padding: 0.25em 0.7em 0.25em 0; text-align: left; vertical-align: top; } th { border-bottom: 1.5px solid #444; }
 img { max-width: 100%; height: auto; } p.note, .command { color: #444; font-size: 0.88em; } code, .command { font-family: "DejaVu Sans Mono", monospace; font-size: 0.8em; overflow-wrap: anywhere; }
-.confirmed::before { content: "✓ "; } .at-least-as-good::before { content: "≥ "; } .refuted::before { content: "✗ "; } .undecided::before { content: "? "; } .not-tested::before { content: "– "; }
-.confirmed { color: #00634a; font-weight: 600; } .at-least-as-good { color: #0057a0; font-weight: 600; } .refuted { color: #a04000; font-weight: 600; } .undecided { color: #555; font-weight: 600; } .not-tested { color: #888; }
+.confirmed::before { content: "✓ "; } .at-least-as-good::before { content: "≥ "; } .does-not-hold-here::before { content: "✗ "; } .undecided::before { content: "? "; } .not-tested::before { content: "– "; }
+.confirmed { color: #00634a; font-weight: 600; } .at-least-as-good { color: #0057a0; font-weight: 600; } .does-not-hold-here { color: #a04000; font-weight: 600; } .undecided { color: #555; font-weight: 600; } .not-tested { color: #888; }
 tr.failed td { color: #a04000; } @media print { body { max-width: none; } img, tr { break-inside: avoid; } table { display: table; } } details { margin: 0.5em 0; } summary { cursor: pointer; }
 """
 
@@ -137,8 +137,12 @@ def word_of(state, found):
     return "undecided in a quick run" if state == claim.UNDECIDED and {p.scale for p in found.values()} == {"quick"} else state
 
 
+def how_many(n, state):
+    return f"{n} {state if n == 1 else state.replace('does not', 'do not')}"
+
+
 def verdict_counts(found, decided):
-    return ", ".join(f"{sum(v.state == state for v in decided)} {word_of(state, found)}" for state in claim.STATES)
+    return ", ".join(how_many(sum(v.state == state for v in decided), word_of(state, found)) for state in claim.STATES)
 
 
 def verdict_table(found, decided):
@@ -160,11 +164,11 @@ def failed_runs(found):
 def prediction_summary(found):
     """Sentences: how right the predictions were, and what the tuner's choices cost."""
     counted = [p for p in predictions.predictions(found) if p.counts]
-    errors = [p.error for p in counted]
+    errors = predictions.errors_by_problem(counted)
     text = []
     if errors:
-        middle, low, high = predictions.median_error(errors)
-        text.append(f"Predicted seconds miss the measured ones by {middle:.0%} in the median" + (f" (interval {low:.0%} to {high:.0%})" if low is not None else "") + f". This counts {len(errors)} configurations on aio and uring, those with at least {LEAST_PAIRS} runs and a median of at least {LEAST_SECONDS:g} s.")
+        middle, low, high = predictions.median_error(errors, claim.EACH_LEVEL)
+        text.append(f"Predicted seconds miss the measured ones by {middle:.0%} in the median" + (f" (interval {low:.0%} to {high:.0%})" if low is not None else "") + f" of {len(errors)} problem{'s' if len(errors) > 1 else ''}, each by its median. This counts {len(counted)} configurations on aio and uring, those with at least {LEAST_PAIRS} runs and a median of at least {LEAST_SECONDS:g} s.")
     text += predictions.with_which_rates(counted)
     costs = [r for r in predictions.regrets(found)]
     if costs:
@@ -177,7 +181,7 @@ def cells(row):
     return "| " + " | ".join(str(c).replace("|", "\\|").replace("\n", " ") for c in row) + " |"
 
 
-def markdown(found, decided):
+def markdown(found, decided, known=None):
     """The findings as one page of text."""
     lines = ["# Results", "", "Written by `analysis/report.py --markdown`; `experiments/reproduce.sh --night` makes the runs and this page anew, `--quick` a shorter one in 20 minutes.", ""]
     all_of_them = origin.sittings(found)
@@ -186,6 +190,7 @@ def markdown(found, decided):
         lines += [cells(["", ""]), "| --- | --- |", *(cells(r) for r in origin.rows(one) if r[0] != "storage" or "None" not in r[1]), ""]
     notes = [f"- {p.name}: {m}" for p in found.values() if (m := mixed(p))]
     lines += ["Runs of several commits:", "", *notes, ""] if notes else []
+    lines += ["## What was run", "", *(f"- {said}" for said in setups.lines(found, known or published.read_all())), ""]
     lines += ["## Findings", "", f"{verdict_counts(found, decided)}. {verdicts.RULES}", ""]
     for state in claim.STATES:
         rows = [v for v in decided if v.state == state]
@@ -231,9 +236,10 @@ def build(folder, out, text=None):
     page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>memext: the papers' comparisons, measured again</title>
 <style>{CSS}</style>
 <h1>memext: the papers' comparisons, measured again</h1>
-<p>What is measured is the median of the rounds, with a line from the smallest to the largest value. A ratio is taken of the runs of one round and has its 95 % interval, in square brackets in the tables. A single timed run is not drawn. Open marks and boxes are published values, one shape of mark for each source; × marks failed repeats. Scale: {escape(scale)}. The papers' absolute values come from machines of 2012 to 2015 with 32 to 128 GiB of DRAM and PCIe flash; what can be compared is order and ratio.</p>
+<p>What is measured is the median of the rounds, with a line from the smallest to the largest value. A ratio is taken of the runs of one round and has its 95 % interval, in square brackets in the tables. A single timed run is not drawn. Open marks and boxes are published values, one shape of mark for each source; × marks failed repeats. Scale: {escape(scale)}. The papers' problems are larger and their machines are others; what can be compared is order and ratio.</p>
 <p><a href="#findings">Findings</a> · <a href="#predictions">Predictions</a> · <a href="#question">How close mmap comes</a> · <a href="#figures">Figures</a> · <a href="#counters">Counters</a> · <a href="#failed">Failed runs</a></p>
 <h2>Where this was measured</h2>{where(found)}
+<h2 id="setups">What was run, beside what the papers ran</h2><ul>{"".join(f"<li>{escape(said)}</li>" for said in setups.lines(found, known))}</ul>
 <h2 id="findings">Findings of the papers, and what we measured</h2>{"".join(shown(d, figures) for d in overview.findings(decided))}{verdict_table(found, decided)}
 <h2 id="predictions">Predicted against measured, and the tuner's regret</h2>{"".join(f"<p>{escape(t)}</p>" for t in prediction_summary(found))}{shown(overview.predicted(found), figures)}{shown(overview.regret(found), figures)}
 <h2 id="question">How close does schedule-advised mmap come to explicit I/O, and what is left?</h2>{close}
@@ -248,7 +254,7 @@ def build(folder, out, text=None):
     out.write_text(page)
     if text is not None:
         text.parent.mkdir(parents=True, exist_ok=True)
-        text.write_text(markdown(found, decided))
+        text.write_text(markdown(found, decided, known))
     return decided
 
 

@@ -61,10 +61,11 @@ def summary(record, group):
         row |= {"settings": words(best["settings"]), "tried": len({json.dumps(r["settings"], sort_keys=True) for r in runs}), "steps": best["steps"], "whole": best["steps"] == total,
                 "seconds": median(seconds), "least": min(seconds), "most": max(seconds), "n": len(seconds), "step_s": median([r["step_s"] for r in done]),
                 "rate": best["cells"] * total / median(seconds), "moved": moved_bytes(best) / best["steps"], "dram": best["dram_bytes"], "own": best["limit_bytes"] - best["dram_bytes"]}  # fmt: skip
-    ours = next((r["seconds"] for r in rows if r["name"] == OURS and "seconds" in r), None)
+    ours = next((r for r in rows if r["name"] == OURS and "seconds" in r), None)
     for row in rows:
         if ours and "seconds" in row:
-            row["ratio"] = row["seconds"] / ours
+            row["ratio"], row["ends"] = row["seconds"] / ours["seconds"], (row["least"] / ours["most"], row["most"] / ours["least"])
+            row["pairs"] = min(row["n"], ours["n"])
     return rows
 
 
@@ -80,7 +81,9 @@ def findings(rows):
     for which, some, wanted in (("of all others", others, 3), ("of those that compute one step a pass", one, 20)):
         if some:
             best = min(some, key=lambda r: r["seconds"])
-            said.append(f"The fastest {which}, {best['title']}, takes {best['ratio']:.1f} times as long as memext (the goal is {wanted} times).")
+            spread = f"{best['ends'][0]:.1f} to {best['ends'][1]:.1f} in {best['pairs']} runs of each" if best["pairs"] > 1 else "single runs"
+            computed = "" if best["whole"] else f", of which {best['steps']} steps were measured"
+            said.append(f"The fastest {which}, {best['title']}, takes {best['ratio']:.1f} times as long as memext ({spread}{computed}; the goal is {wanted} times).")
     return said
 
 
@@ -106,7 +109,8 @@ def plain_loop(record, group):
 
 def markdown(record):
     m = record["machine"]
-    lines = [f"Commit {record['commit']}, {m.get('cpu')}, {m.get('cores')} cores, Linux {record['kernel']}; " + ", ".join(f"{k} {v}" for k, v in record["versions"].items()) + f". `{record['command']}`", ""]
+    ahead = f"; read-ahead {record['read_ahead_kb']} KiB" if record.get("read_ahead_kb") is not None else ""
+    lines = [f"Commit {record['commit']}, {m.get('cpu')}, {m.get('cores')} cores, Linux {record['kernel']}{ahead}; " + ", ".join(f"{k} {v}" for k, v in record["versions"].items()) + f". `{record['command']}`", ""]
     for group in groups(record):
         rows = summary(record, group)
         line = lambda row: "| " + " | ".join(str(c).replace("|", "\\|").replace("\n", " ") for c in row) + " |"

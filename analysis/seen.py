@@ -32,11 +32,6 @@ def period(run):
 # reads needlessly) is averaged over each period of a Block, and what varies between them counts: the coefficient of variation from 5 % to 95 % of the run, i.e. without filling and draining. At
 # least this many periods make a profile.
 LEAST_PERIODS = 10
-PROFILE_OF = {"aio": ("aio-profile", "aio")}  # a run of more sweeps where there is one: at quick scale two sweeps of aio take 3 seconds
-
-
-def profiled_group(plan, method):
-    return next((g for m in PROFILE_OF.get(method, (method,)) if (g := plan.one(method=m, temporal=True))), None)
 
 
 def period_means(line, period_s):

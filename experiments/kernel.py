@@ -4,7 +4,7 @@
 
 usage: experiments/kernel.py [--run] [--results results/kernel] [--output docs/page-cache.md]
 
---run first runs what of the plan has not been run (experiments/run.py kernel, which says what it changes on the machine: about 6
+--run first runs what of the plan has not been run (experiments/run.py kernel, which says what it changes on the machine: about 10
 minutes a round). The sentences follow from the figures: a difference is called one only where its interval of 95 % leaves 1 out, by the
 same rule as in the report (analysis/effects.py). What was not run, or was too short, is said to be so; what this Linux lacks stands in
 one list at the end. experiments/kernelpage has the questions.

@@ -4,11 +4,14 @@
 
     experiments/night.py [PLAN...] [--data DIR] [--results DIR] [--packed DIR] [--minutes M] [--again] [--list]
 
-Without names it takes up the plans that are not packed yet, in the order of PLANS. Each plan is whole on one machine within --minutes (50): it is run by experiments/run.py at the scale `night`.
+Without names it takes up the plans that are not packed yet, in the order of PLANS. Each plan is whole on one machine within --minutes (50): it is run by experiments/run.py at the scale `night`. What was
+begun has a quarter more to end. A plan that is cut short all the same is not packed: what was left out would be its longest runs. The night goes on with the next plan, and ends with the status 75. More
+--minutes go on with what was cut.
 
-How often a plan is repeated is fixed before it decides anything. Orders have nine rounds. A plan that numbers are decided with (`pilot`) runs five rounds first: they say how much each ratio scatters, and so how
-many pairs it takes until an interval fits into the band of the published number, wherever it lies. The largest of these numbers that --minutes have room for is written into RESULTS/PLAN/repeats.json and run; a
-comparison that asks for more is named there as out of reach, and stays undecided if nothing else decides it.
+How often a plan is repeated is fixed before it decides anything. A plan that has to decide (`pilot`) runs five rounds first: they say how much each ratio scatters, and so how many pairs it takes until an
+interval fits into the band of the published number, wherever it lies; at least as many as give the signed ranks an interval. The largest of these numbers that --minutes have room for is written into
+RESULTS/PLAN/repeats.json and run; a comparison that asks for more is named there as out of reach, and stays undecided if nothing else decides it. A pilot whose runs are too short to decide anything
+ends the plan: it is not packed, and needs more steps. Other plans have nine rounds.
 
 Interrupted, the same command goes on where it stopped. Nothing else should run on the machine meanwhile.
 """
@@ -27,13 +30,14 @@ from runner import cli, host, plan, record  # noqa: E402
 
 from analysis import pack, published, results, verdicts  # noqa: E402
 from analysis.claims import CLAIMS  # noqa: E402
-from analysis.effects import pairs_needed  # noqa: E402
+from analysis.effects import pairs_needed, rank_rounds  # noqa: E402
 
-# What is only counted first, then what the papers begin with.
+# What is only counted first, then what the papers begin with. Last stand the studies of the page cache and of queues; of these `advice` alone decides a finding.
 PLANS = ("table2", "divisions", "table1w", "fig24", "fig05", "fig07", "fig05-large", "fig07-large", "fig19", "fig22", "before-after", "layout", "fig7a", "fig7b", "fig4w", "enough", "fig12", "largest", "devices", "fig06",
          "regret", "hhrt", "ktable", "advice", "readahead", "dirty", "share", "uring", "queue")  # fmt: skip
 PILOT = 5
 MINUTES = 50.0
+TO_END = 1.25  # times --minutes: rounds that were fixed are not lost for a machine that became a little slower
 SCALE = "night"
 
 
@@ -65,8 +69,14 @@ def wishes(name, found, known):
         for part in claim.parts(found, known):
             width = band_width(part.band)
             if part.effect is not None and not part.effect.exact and part.effect.n >= 2 and width:
-                wanted[f"{claim.name}: {part.label}"] = part.effect.scatter, pairs_needed(part.effect.scatter, width, verdicts.ROW_LEVEL)
+                wanted[f"{claim.name}: {part.label}"] = part.effect.scatter, pairs_needed(part.effect.scatter, width, verdicts.EACH_LEVEL)
     return wanted
+
+
+def too_short(name, found, known):
+    """The comparisons of a plan whose runs are too short to decide, in words."""
+    parts = [(claim.name, part) for claim in CLAIMS if name in claim.plans and set(claim.plans) <= set(found) for part in claim.parts(found, known)]
+    return [f"{claim}: {part.label} ({part.gap})" for claim, part in parts if "too short to decide" in part.gap and not part.beside]
 
 
 def fixed_repeats(name, folder, minutes, spent_s):
@@ -78,7 +88,7 @@ def fixed_repeats(name, folder, minutes, spent_s):
     room = PILOT + int(max(0.0, 60 * minutes - spent_s) / (spent_s / PILOT))
     within = [n for _, n in wanted.values() if n <= room]
     beyond = [k for k, (_, n) in wanted.items() if n > room]
-    repeats = min(max([plan.THOROUGH_REPEATS, *within]), room)
+    repeats = min(max([rank_rounds(verdicts.EACH_LEVEL), *within]), room)
     said = {"rounds_of_the_pilot": PILOT, "room": room, "repeats": repeats, "out_of_reach": beyond, "comparisons": {k: {"scatter": s, "pairs": n} for k, (s, n) in wanted.items()}}
     path.write_text(json.dumps(said, indent=1) + "\n")
     print(f"night.py: {name}: {minutes:g} minutes have room for {room} rounds; {repeats} are run" + (f"; out of reach: {'; '.join(beyond)}" if beyond else ""), flush=True)
@@ -111,8 +121,12 @@ def measure(name, o):
         status = run(name, o, PILOT, o.minutes)
         if status != 0:
             return status
+        short = too_short(name, {name: results.read_plan(o.results / name)}, published.read_all())
+        if short:
+            print(f"night.py: {name}: not run on and not packed, since its runs need more steps: {'; '.join(short)}", file=sys.stderr)
+            return 0
         repeats = fixed_repeats(name, o.results, o.minutes, spent_s(name, o.results, program))
-    left = o.minutes - spent_s(name, o.results, program) / 60
+    left = TO_END * o.minutes - spent_s(name, o.results, program) / 60
     status = run(name, o, repeats, max(left, 0.0))
     if status == 0:
         path = pack.pack(o.results / name, o.packed)
@@ -134,14 +148,19 @@ def main(argv=None):
     if not o.memext.exists():
         print(f"night.py: {o.memext} is not there; build it with cmake --preset release && cmake --build --preset release", file=sys.stderr)
         return 2
-    begin = time.monotonic()
+    begin, cut = time.monotonic(), []
     for k, name in enumerate(todo, 1):
         print(f"night.py: {name}, {k} of {len(todo)}, {cli.clock(time.monotonic() - begin)} after the start", flush=True)
         status = measure(name, o)
-        if status != 0:
+        if status == cli.OUT_OF_TIME:
+            print(f"night.py: {name} did not end within its {o.minutes:g} minutes and is not packed", file=sys.stderr)
+            cut.append(name)
+        elif status != 0:
             print(f"night.py: {name} ended with status {status}; the same command goes on with it", file=sys.stderr)
             return status
-    return 0
+    if cut:
+        print(f"night.py: not whole: {', '.join(cut)}; the same command with more --minutes goes on with them", file=sys.stderr)
+    return cli.OUT_OF_TIME if cut else 0
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@
 Measures, in turn and several times over: the L1- and L2-resident peak of the best kernel (bench_engine), normal execution
 (direct on dram, engine iblock), the tiled engine with everything in DRAM, stream out of core with the Buffers 4, 8, 16, 32 and 64
 times the DRAM budget (inside experiments/limit-memory), and skewed-min at 4, 8 and 16 times.  Each figure is in 1e9 updates
-per second, as a ratio to normal execution, to the tiled run and to the L2-resident peak, with the share of time spent waiting for I/O, the
-bytes moved, and what the plan's prediction says (with the rates of `memext tune --calibrate`, where they were measured).
+per second of the sweeps, as a ratio to normal execution, to the tiled run and to the L2-resident peak, with the seconds of the whole phase over those of
+the sweeps (making the Blocks counts there), the share of time spent waiting for I/O, the bytes moved, and what the plan's prediction says (with the rates of `memext tune --calibrate`, where they were measured).
 
 usage: experiments/speed.py [--quick] [--stencil star7] [--dtype f64] [--size NX NY NZ] [--steps NT] [--repeats 5]
                             [--device DIR] [--output DIR] [--only NAME,NAME] [--settle 25] [--no-system]
@@ -113,7 +113,7 @@ def configurations(o, store):
     def memext(words):
         def go():
             r = report(words)
-            return {"gups": r["updates_per_second"] * 1e-9, "seconds": r["seconds"], "wait_share": r["wait_share"],
+            return {"gups": r["updates_per_second"] * 1e-9, "seconds": r["seconds"], "phase_seconds": r["phases"]["stencil"]["seconds"], "wait_share": r["wait_share"],
                     "read_bytes": r["read_bytes"], "write_bytes": r["write_bytes"],
                     "predicted": r["predicted_read_bytes"] == r["read_bytes"] and r["predicted_write_bytes"] == r["write_bytes"],
                     "peak_rss_bytes": r["peak_rss_bytes"], "dram_budget_bytes": r["dram_budget_bytes"], "plan": r["plan"],
@@ -211,6 +211,7 @@ def summarise(records):
                "to_normal": middle[name] / normal if normal else None, "to_tiled": middle[name] / tiled if tiled else None,
                "model_gups": runs[0].get("model_gups"), "to_peak": middle[name] / peak if peak else None}
         if "read_bytes" in runs[0]:
+            row.update(phase_of_sweeps=statistics.median(r["phase_seconds"] / r["seconds"] for r in runs))
             row.update(wait_share=statistics.median(r["wait_share"] for r in runs), read_bytes=runs[0]["read_bytes"],
                        write_bytes=runs[0]["write_bytes"], predicted=all(r["predicted"] for r in runs), plan=runs[0]["plan"],
                        checksum=runs[0]["checksum"], peak_rss_bytes=max(r["peak_rss_bytes"] for r in runs),
@@ -220,13 +221,13 @@ def summarise(records):
 
 
 def show(rows):
-    print("| run | Gupdates/s | least .. most | to normal | to tiled | to peak (L2) | by the model | waiting | read GiB | written GiB |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| run | Gupdates/s | least .. most | to normal | to tiled | to peak (L2) | phase / sweeps | by the model | waiting | read GiB | written GiB |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for r in rows:
         part = lambda v, form: "" if v is None else format(v, form)
         gib = lambda v: "" if v is None else f"{v / (1 << 30):.2f}"
         print(f"| {r['name']} | {r['gups']:.3f} | {r['least']:.3f} .. {r['most']:.3f} | {part(r['to_normal'], '.2f')} | "
-              f"{part(r['to_tiled'], '.2f')} | {part(r['to_peak'], '.2f')} | {part(r.get('model_gups'), '.2f')} | {part(r.get('wait_share'), '.1%')} | {gib(r.get('read_bytes'))} | {gib(r.get('write_bytes'))} |")
+              f"{part(r['to_tiled'], '.2f')} | {part(r['to_peak'], '.2f')} | {part(r.get('phase_of_sweeps'), '.3f')} | {part(r.get('model_gups'), '.2f')} | {part(r.get('wait_share'), '.1%')} | {gib(r.get('read_bytes'))} | {gib(r.get('write_bytes'))} |")
 
 
 class Results:

@@ -10,6 +10,7 @@ from analysis.stats import median
 FLAT = 0.75  # speed at the largest problem, of that at the first beyond the DRAM
 FAST_MAPPING = 1.25  # times the same program on plain memory
 VISIBLE = 0.5
+COMMITS = 1.10  # times the same without
 PREDICTION_ERROR, REGRET = 0.15, 1.05
 DRAM_RATIO = 16  # of the problem to the DRAM in Fig. 6, and in section II-C where mmap was killed
 
@@ -26,9 +27,9 @@ def short_of(*groups):
     return f"runs of {min(times):.1f} s are too short to decide" if times and min(times) < LEAST_SECONDS else ""
 
 
-def part(label, values, band=SMALLER, gap="", exact=False, form="{:.3g}"):
-    """Of {repeat: positive number}."""
-    return Part(label, Effect(tuple(values.values()), exact), band, gap, form=form) if values else Part(label, None, band, gap or "no value in common repeats")
+def part(label, values, band=SMALLER, gap="", exact=False, form="{:.3g}", share=False):
+    """Of {repeat: positive number}; share: of {repeat: share}, which may be 0."""
+    return Part(label, Effect(tuple(values.values()), exact, share), band, gap, form=form) if values else Part(label, None, band, gap or "no value in common repeats")
 
 
 def compare(label, a, b, of=per_step, band=SMALLER, timed=True, exact=False):

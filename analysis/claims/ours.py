@@ -3,19 +3,19 @@
 import math
 
 from analysis import checks, predictions
-from analysis.claim import CONFIRMED, REFUTED, UNDECIDED, Band, Part, percent
+from analysis.claim import CONFIRMED, EACH_LEVEL, REFUTED, UNDECIDED, Band, Part, percent
 from analysis.claims.comparing import PREDICTION_ERROR, REGRET, VISIBLE, compare, part, short_of
-from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, by_repeat
-from analysis.measures import seconds
+from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, by_repeat, rank_rounds
 from analysis.seen import seen
 from analysis.stats import median
 
 
 def stream_faster(results, known):
+    """Against those that the plan has at a size."""
     plan = results["fig06"]
-    for size in dict.fromkeys(g["size"] for g in plan.select(method="stream")):
-        for m, name in (("aio", "algorithm-1"), ("aio5y", "aio5y")):
-            yield compare(f"{size}, stream / {name}", plan.one(method="stream", size=size), plan.one(method=m, size=size), seconds)
+    for m, name in (("aio", "algorithm-1"), ("aio5y", "aio5y")):
+        for g in plan.select(method=m):
+            yield compare(f"{g['size']}, stream / {name}", plan.one(method="stream", size=g["size"]), g)
 
 
 def sweep_visible(results, known):
@@ -45,17 +45,20 @@ def counters_agree(results, known):
 
 
 def prediction(results, known):
+    """One error a problem."""
     transfers = [p for p in predictions.predictions(results) if p.transfer]
-    errors = [p.error for p in transfers if p.counts]
-    if not errors:
-        return [Part(f"no configuration on aio and uring has {LEAST_PAIRS} runs of {LEAST_SECONDS:g} s", gap="too few or too short runs")] if transfers else []
-    middle, low, high = predictions.median_error(errors)
     counted = [p for p in transfers if p.counts]
+    if not counted:
+        return [Part(f"no configuration on aio and uring has {LEAST_PAIRS} runs of {LEAST_SECONDS:g} s", gap="too few or too short runs")] if transfers else []
+    errors = predictions.errors_by_problem(counted)
+    middle, low, high = predictions.median_error(errors, EACH_LEVEL)
     near = [p for p in counted if p.near is not None]
-    once = f"; with rates measured once, before all runs: {percent(predictions.median_error([p.first_error for p in near])[0])} of {len(near)}" if near else ""
-    label = f"median error of the predicted seconds of {len(errors)} configurations on aio and uring with {LEAST_PAIRS} runs of {LEAST_SECONDS:g} s or more: {percent(middle)}" + (f" [{percent(low)} to {percent(high)}]" if low is not None else "") + (f" with rates of the minute before each run in {len(near)} of them" if near else "") + once
+    label = f"median error of the predicted seconds of {len(errors)} problem{'s' if len(errors) > 1 else ''} ({len(counted)} configurations on aio and uring with {LEAST_PAIRS} runs of {LEAST_SECONDS:g} s or more): {percent(middle)}"
+    label += f" [{percent(low)} to {percent(high)}]" if low is not None else ""
+    label += f" with rates of the minute before each run in {len(near)} of the configurations" if near else ""
+    label += f"; with rates measured once, before all runs: {percent(predictions.median_error(predictions.errors_by_problem(near, lambda p: p.first_error))[0])}" if near else ""
     if low is None:
-        return [Part(label, gap="fewer than 6 configurations")]
+        return [Part(label, gap=f"an interval asks for {rank_rounds(EACH_LEVEL)} problems")]
     return [Part(label, settled=CONFIRMED if high < PREDICTION_ERROR else REFUTED if low > PREDICTION_ERROR else UNDECIDED)]
 
 

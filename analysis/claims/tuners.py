@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Figs. 19 to 24, Table II: Blk-Tune beside manual choice and Naive-Tune."""
-from analysis.claim import AT_MOST, CONFIRMED, LARGER, NOT_RUN, REFUTED, Part, near, near_difference, no_more_than
+from analysis.claim import AT_MOST, CONFIRMED, LARGER, NOT_RUN, REFUTED, SMALLER, Part, near, near_difference, no_more_than
 from analysis.claims.comparing import compare, gap_of, part, short_of
 from analysis.effects import by_repeat, quotient
 from analysis.measures import SHORT, io_seconds, kernel_bytes, predicted_bytes, search_seconds, seconds, size_bytes, table2_rows, update_of_transfers
@@ -19,19 +19,14 @@ def blk_time_band(results, known):
     return [compare(f"{SHORT[a]}: blk / {t}", _tuned(results, a, "blk"), _tuned(results, a, t), seconds, near(v(f"blk-of-{t}-low"), v(f"blk-of-{t}-high"))) for a in SHORT for t in ("manual", "naive")]
 
 
-def naive_time(results, known):
-    """No range of its own: 68 to 73 % of manual choice and 75 to 80 % of Naive-Tune, of the same time, order the two."""
-    return [compare(f"{SHORT[a]}: naive / manual", _tuned(results, a, "naive"), _tuned(results, a, "manual"), seconds) for a in SHORT]
-
-
 def blk_bytes(results, known):
-    """Against every other plan that was run, those of the regret plan too, which the tuner's search does not look at; counted by the kernel."""
-    rivals = [(f"{SHORT[a]}, blk / {t}", _tuned(results, a, "blk"), _tuned(results, a, t)) for a in SHORT for t in ("manual", "naive")]
+    """Fewer than the other tuners' choices; of the regret plan's, which the tuner's search does not look at, none has fewer. Counted by the kernel."""
+    rivals = [(f"{SHORT[a]}, blk / {t}", _tuned(results, a, "blk"), _tuned(results, a, t), SMALLER) for a in SHORT for t in ("manual", "naive")]
     if "regret" in results:
         plan = results["regret"]
         for g in (g for g in plan.select(choice="blk") if g["algorithm"] in SHORT):  # of the others it minimises seconds
-            rivals += [(f"{g['algorithm']}, blk / {o['choice']}", g, o) for o in plan.select(algorithm=g["algorithm"]) if o is not g]
-    return [compare(label, a, b, kernel_bytes, AT_MOST, timed=False, exact=True) for label, a, b in rivals]
+            rivals += [(f"{g['algorithm']}, blk / {o['choice']}", g, o, AT_MOST) for o in plan.select(algorithm=g["algorithm"]) if o is not g]
+    return [compare(label, a, b, kernel_bytes, band, timed=False, exact=True) for label, a, b, band in rivals]
 
 
 def five_below_three(results, known):
@@ -88,10 +83,14 @@ def tuning_share(results, known):
 
 
 def tuning_grows(results, known):
+    """In proportion to the size: the ratio of times over that of sizes, of the problems with the same number of steps."""
     for machine in dict.fromkeys(g["machine"] for g in results["fig24"].groups.values()):
         groups = sorted(results["fig24"].select(machine=machine, search="exhaustive"), key=lambda g: size_bytes(g["size"]))
+        groups = [g for g in groups if str(g["nt"]) == str(groups[-1]["nt"])]
         if len(groups) > 1:
-            yield compare(f"{machine}, {groups[-1]['size']} / {groups[0]['size']}", groups[-1], groups[0], search_seconds, LARGER, timed=False)
+            first, last = groups[0], groups[-1]
+            sizes = size_bytes(last["size"]) / size_bytes(first["size"])
+            yield compare(f"{machine}, {last['size']} / {first['size']}, over the ratio of sizes", last, first, lambda r: search_seconds(r) / (sizes if r.params["size"] == last["size"] else 1), near(1.0), timed=False)
 
 
 def table2_equal(results, known):
@@ -115,7 +114,3 @@ def _gains(results, label, a, b):
 
 def gain_of_three(results, known):
     return [_gains(results, f"gain with aio3y / with aio5y, {d} device", ("skewed-y", d), ("skewed-min", d)) for d in ("slow", "fast")]
-
-
-def gain_of_fast(results, known):
-    return [_gains(results, f"gain with {SHORT[a]}, fast / slow device", (a, "fast"), (a, "slow")) for a in ("skewed-y", "skewed-min")]

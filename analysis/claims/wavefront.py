@@ -4,8 +4,9 @@ import math
 
 from analysis.claim import CONFIRMED, LARGER, NOT_RUN, REFUTED, SMALLER, Part, near, near_difference, no_less_than, no_more_than
 from analysis.claims.comparing import best_of, compare, gap_of, part, short_of
-from analysis.effects import by_repeat, quotient
+from analysis.effects import LEAST_SECONDS, by_repeat, quotient
 from analysis.measures import seconds, wave_key
+from analysis.stats import median
 
 
 def _tile_cells(group):
@@ -94,11 +95,22 @@ def corner_copies(results, known):
         yield Part(f"{v['what']}: {'equal' if ours == v['value'] else differs}", gap=gap, settled="" if gap else CONFIRMED if ours == v["value"] else REFUTED)
 
 
-def conversion(results, known):
-    """Like with like: into both layouts (of six matrices), out of both (of one)."""
-    def cost(layout, way):
-        return next((by_repeat(g, lambda r: r.report.get(f"{way}process_seconds")) for g in results["fig4w"].groups.values() if wave_key(g, "layout") == layout), {})
+def _conversion(group, way):
+    """{repeat: seconds} of the matrix that is read from a row-major file, and why they may not decide."""
+    gap = gap_of(group)
+    values = by_repeat(group, lambda r: r.report.get(f"{way}process", {}).get("za")) if not gap and _reads_file(group) else {}
+    middle = median(values.values()) if values else 0.0
+    return values, gap or ("" if values else NOT_RUN) or (f"conversions of {middle:.2g} s are too short to decide" if middle < LEAST_SECONDS else "")
 
+
+def _reads_file(group):
+    return "za" in (group.first(lambda r: r.report.get("inputs")) or {})
+
+
+def conversion(results, known):
+    """Like with like: za into both layouts, and out of both. Matrices that are made, not read, say nothing of the vertical frontiers of a row-major file."""
+    by_layout = {layout: next((g for g in results["fig4w"].groups.values() if wave_key(g, "layout") == layout), None) for layout in ("frontier", "block")}
     for name, way, band in (("into", "pre", LARGER), ("out of", "post", near(1.0))):
-        values = quotient(cost("frontier", way), cost("block", way))
-        yield part(f"{name} frontier / {name} block", values, band) if values else Part(name, None, band, NOT_RUN)
+        (a, why_a), (b, why_b) = (_conversion(by_layout[layout], way) for layout in ("frontier", "block"))
+        values, label = quotient(a, b), f"{name} frontier / {name} block"
+        yield part(label, values, band, why_a or why_b) if values else Part(label, None, band, NOT_RUN if NOT_RUN in (why_a, why_b) else why_a or why_b)

@@ -125,7 +125,7 @@ def dirty(plan, published):
 
 
 def share(plan, published):
-    return _study(plan, "share", "method", SHARE_NAMES, "share of the DRAM in Blocks (%)", "DRAM share of Blocks and page cache", "share", ["skewed-min; the same Blocks for every method. For mmap and swap the rest of the DRAM limit is page cache."])
+    return _study(plan, "share", "method", SHARE_NAMES, "share of the DRAM in Blocks (%)", "DRAM share of Blocks and page cache", "share", ["skewed-min; the same Blocks for every method. The rest of the DRAM limit is page cache for mmap, and anonymous pages of the Buffers for swap."])
 
 
 HEAT_NOTE = ("Each row is one run, and its label says how often the residency was looked at. "

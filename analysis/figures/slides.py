@@ -5,7 +5,7 @@ import numpy as np
 from analysis import style
 from analysis.cells import METHODS, NOT_GIVEN, ONE_RUN, Drawn, Rounds, cell, ratio, show
 from analysis.measures import GIB, gib, mflops, moved_read, moved_write, seconds, wait_share, written_with_both_buffers
-from analysis.seen import bandwidth_variation, cached_timeline, period, period_means, profiled_group, seen
+from analysis.seen import bandwidth_variation, cached_timeline, period, period_means, seen
 
 
 def _of_aio(published, methods, what):
@@ -117,19 +117,20 @@ def cpu_profile(plan, published):
     single = _profiles(axes, groups, draw, "% of all cores", 110)
     times, shares = grid[0, 1].subgridspec(2, 1).subplots()
     style.dots(times, PROFILED[1:], {"time": rounds.row(ratio(groups[m], groups["aio"], seconds) for m in PROFILED[1:])}, "time / aio's", published={"time": _of_aio(published, PROFILED[1:], "seconds")}, names={"time": "ours"})
-    io = [cell(profiled_group(plan, m), lambda r: 100 * v if (v := seen(r).get("io_share")) is not None else None) for m in PROFILED]
+    io = [cell(plan.one(method=m, temporal=True), lambda r: 100 * v if (v := seen(r).get("io_share")) is not None else None) for m in PROFILED]
     given = [(100 * published.value(f"{m}-io-share"), published.paper(f"{m}-io-share")) for m in PROFILED]
     style.dots(shares, PROFILED, {"time": rounds.row(io)}, "% of the time under\n90 % of the cores", published={"time": given}, value_format="{:.0f}", names={"time": "ours"})
     style.legend_above(figure, times, shares)
     drawn = Drawn("cpu-profile", "Slides: CPU utilisation profile", figure,
                   ["method", "execution time", "effective Mflops", "a Block's period", "mean CPU use", "samples under 90 %", "waiting for transfers", "published time", "published Mflops", "published period",
                    "published I/O share of a period"], list(_cpu_rows(plan, published, groups, cores)),
-                  ["CPU use is that of the process, system time included: reclaim and faults of mmap and swap count as busy. The dotted line is the papers' 90 %, under which they count a time as I/O.", f"{PROFILE_OF}."])  # fmt: skip
+                  ["CPU use is that of the process, system time included: reclaim and faults of mmap and swap count as busy. The dotted line is the papers' 90 %, under which they count a time as I/O.",
+                   "The published values are those of the slides' first programs, with an iBlock of 32 x 32 rows; these runs have the tuned one. The findings compare them with runs of the same iBlock (fig05-large).", f"{PROFILE_OF}."])  # fmt: skip
     return _finish(rounds, drawn, single, any(not _lacks(g) for g in groups.values()))
 
 
 def bandwidth_profile(plan, published):
-    groups, rounds = {m: profiled_group(plan, m) for m in PROFILED}, Rounds()
+    groups, rounds = {m: plan.one(method=m, temporal=True) for m in PROFILED}, Rounds()
 
     def draw(ax, run, line):
         highest = 0.0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Beyond the papers: io_uring, and the depth of its queue."""
 from analysis import style
-from analysis.cells import METHODS, Drawn, Rounds, cell, show
-from analysis.measures import GIB, counted, moved, size_bytes, system_s, wait_share
+from analysis.cells import METHODS, Drawn, Rounds, cell, ratio, show
+from analysis.measures import GIB, counted, moved, seconds, size_bytes, system_s, wait_share
 
 VARIANTS = {"aio": "libaio", "uring": "io_uring", "uring-no-register": "nothing registered", "uring-sqpoll": "kernel thread submits", "uring-iopoll": "completions polled", "uring-uncached": "buffered, uncached"}
 
@@ -12,18 +12,50 @@ def _rate(run):
     return (run.report["read_bytes"] + run.report["write_bytes"]) / run.report["seconds"] / 1e9
 
 
+def _note(group):
+    """What the runtime had to do without."""
+    return group.first(lambda r: r.report["device"]["note"], "") or ""
+
+
+def label_of(group):
+    """A variant by what it did: polling that the device cannot do leaves the run that does not ask for it."""
+    name = group["variant"]
+    return "io_uring again: no polling here" if name == "uring-iopoll" and "not possible" in _note(group) else VARIANTS.get(name, name)
+
+
+def against_itself(again, first):
+    """A sentence: how far one configuration that was run twice is from itself. [] without both."""
+    found = ratio(again, first, seconds)
+    return [f"{again.id} is the same configuration as {first.id}: time of one over that of the other {show(found, '{:.2f}')}. Differences of that size are noise."] if hasattr(found, "median") else []
+
+
 def uring(plan, published):
     groups, rounds = list(plan.groups.values()), Rounds()
     figure, axes = style.new(style.TWO, 2.6, columns=2)
-    labels = [VARIANTS.get(g["variant"], g["variant"]) for g in groups]
-    rate = [cell(g, _rate) for g in groups]
+    labels = [label_of(g) for g in groups]
+    rate = [cell(g, _rate, timed=True) for g in groups]
     system = [cell(g, lambda r: None if None in (*moved(r), *counted(r, "system_s")) else system_s(r) / (sum(moved(r)) / GIB)) for g in groups]
     style.bars(axes[0], labels, {"transfer": rounds.row(rate)}, "GB/s read and written", value_format="{:.2f}")
     style.bars(axes[1], labels, {"system": rounds.row(system)}, "system CPU time (s per GiB)", value_format="{:.2f}")
     for ax in axes:
         style.slanted(ax)
-    rows = [[g["variant"], show(r, "{:.3f}"), show(s, "{:.4f}"), show(cell(g, lambda x: 100 * wait_share(x)), "{:.0f} %"), g.first(lambda x: x.report["device"]["note"], "") or ""] for g, r, s in zip(groups, rate, system)]
-    return rounds.finish(Drawn("uring", "io_uring and its options against libaio", figure, ["variant", "GB/s", "system CPU s per GiB", "waiting", "what the runtime had to do without"], rows, ["The papers have no io_uring."]))
+    rows = [[g["variant"], show(r, "{:.3f}"), show(s, "{:.4f}"), show(cell(g, lambda x: 100 * wait_share(x)), "{:.0f} %"), _note(g)] for g, r, s in zip(groups, rate, system)]
+    polled, plain = plan.one(variant="uring-iopoll"), plan.one(variant="uring")
+    same = against_itself(polled, plain) if polled and plain and "not possible" in _note(polled) else []
+    return rounds.finish(Drawn("uring", "io_uring and its options against libaio", figure, ["variant", "GB/s", "system CPU s per GiB", "waiting", "what the runtime had to do without"], rows, ["The papers have no io_uring.", *same]))
+
+
+def in_flight(run):
+    return run.report["device"].get("peak_in_flight")
+
+
+def reached(group, depth):
+    """The rate where so many requests were ever under way, a Gap that says how many there were elsewhere."""
+    value, most = cell(group, _rate, timed=True), group.stat(in_flight) if group else None
+    return style.Gap(f"at most {most.median:g} in flight") if most and most.median < int(depth) and hasattr(value, "median") else value
+
+
+DEPTHS_NOTE = "GB/s, read and written together. A depth is what was asked for; where fewer requests than that were ever under way the point is left out. The papers have no such values."
 
 
 def queue(plan, published):
@@ -33,12 +65,17 @@ def queue(plan, published):
     for ax, b in zip(axes[0], backends):
         depths = sorted({g["depth"] for g in plan.select(backend=b)})
         requests = sorted({g["request"] for g in plan.select(backend=b)}, key=size_bytes)
-        series = {q: [cell(plan.one(backend=b, depth=d, request=q), _rate) for d in depths] for q in requests}
+        groups = {q: [plan.one(backend=b, depth=d, request=q, again=None) for d in depths] for q in requests}
+        series = {q: [reached(g, d) for g, d in zip(row, depths)] for q, row in groups.items()}
         names = {q: f"requests of {q.replace('KiB', ' KiB').replace('MiB', ' MiB')}" for q in requests}
         ends.append(style.lines(ax, depths, {q: rounds.row(row) for q, row in series.items()}, "GB/s read and written" if ax is axes[0, 0] else "", names=names))
         style.size_axis(ax, depths, depths, "requests in flight")
         ax.set_title(METHODS.get(b, b), loc="left")
-        rows += [[b, q, *[show(v, "{:.2f}") for v in row]] for q, row in series.items()]
+        for q, row in series.items():
+            rows.append([b, q, "GB/s", *[show(v, "{:.2f}") for v in row]])
+            rows.append([b, q, "most in flight", *[show(cell(g, in_flight), "{:.0f}") for g in groups[q]]])
+    twice = [(again, plan.one(backend=again["backend"], depth=again["depth"], request=again["request"], again=None)) for again in plan.select(again="yes")]
+    same = [text for again, first in twice if first for text in against_itself(again, first)]
     style.same_scale(axes[0], ends)
     style.legend_above(figure, *axes[0])
-    return rounds.finish(Drawn("queue", "Queue depth and request size", figure, ["backend", "request", *[f"depth {d}" for d in depths]], rows, ["GB/s, read and written together. The papers have no such values."]))
+    return rounds.finish(Drawn("queue", "Queue depth and request size", figure, ["backend", "request", "", *[f"depth {d}" for d in depths]], rows, [DEPTHS_NOTE, *same]))

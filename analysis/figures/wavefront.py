@@ -83,10 +83,10 @@ def fig7b(plan, published):
 
 
 def fig4w(plan, published):
-    """Like with like: into both layouts, and out of both."""
+    """Like with like: the matrix za into both layouts, and out of both."""
     groups, rounds = list(plan.groups.values()), Rounds()
     ways = {"pre": "from row-major\ninto the layout", "post": "from the layout\nto row-major"}
-    cost = {w: lambda r, w=w: r.report.get(f"{w}process_seconds") for w in ways}
+    cost = {w: lambda r, w=w: r.report.get(f"{w}process", {}).get("za") for w in ways}
     block, frontier = (next((g for g in groups if wave_key(g, "layout") == name), None) for name in ("block", "frontier"))
     values = [ratio(frontier, block, cost[w]) for w in ways]
     figure, ax = style.new(style.ONE, 2.2)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Questions on advice: of madvise and of posix_fadvise."""
-from .study import HUGE, NONE, SCHEDULE, URING, Effect, Question, faults, of_report, read_ratio, several, step_ms, takes
+from .study import HUGE, NONE, SCHEDULE, URING, Effect, Question, faults, of_report, read_ratio, several, step_ms, sweeps, takes
 
-ADVICES = ("none", "sequential", "random", "willneed", "hugepage", "schedule")
+ADVICES = ("none", "sequential", "random", "hugepage", "schedule")
 PARTS, PARTS_ADVISED = "mmap-skewed-min-none", "mmap-skewed-min-schedule"
 
 
 def madvise(s):
-    yield f"Without advice a mapping {takes(s, NONE, URING, 'io_uring with the same Blocks')}. The storage reads {s.median(NONE, read_ratio):.2f} times the bytes that the schedule loads."
-    yield (f"`MADV_WILLNEED` over the whole mapping {takes(s, 'mmap-stream-willneed', NONE, 'none')}. `MADV_SEQUENTIAL` {takes(s, 'mmap-stream-sequential', NONE, 'none')}. It reads "
+    yield f"Without advice a mapping {takes(s, NONE, URING, 'io_uring with the same Blocks')}. The storage reads {s.median(NONE, read_ratio):.2f} times the bytes that the schedule loads, in {sweeps(s, NONE)}."
+    yield (f"`MADV_SEQUENTIAL` {takes(s, 'mmap-stream-sequential', NONE, 'none')}. It reads "
            f"{s.median('mmap-stream-sequential', read_ratio):.2f} times the bytes loaded. `MADV_RANDOM` turns read-ahead off: it {takes(s, 'mmap-stream-random', NONE, 'none')} and reads "
            f"{s.median('mmap-stream-random', read_ratio):.2f} times the bytes, page by page.")  # fmt: skip
     yield f"`MADV_HUGEPAGE` {takes(s, HUGE, NONE, 'none')}. It takes {s.median(HUGE, faults):.1f} faults a MiB stored instead of {s.median(NONE, faults):.0f} (see large folios)."

@@ -20,6 +20,7 @@ from .study import (
     several,
     spaced,
     step_ms,
+    sweeps,
     takes,
 )
 
@@ -55,7 +56,7 @@ def sweep(s):
         plain, huge = takes(s, NONE + end, URING + end, "io_uring"), takes(s, HUGE + end, NONE + end, "none")
         kept.append((Effect(s, NONE + end, URING + end), Effect(s, HUGE + end, NONE + end)))
         yield (f"At {spaced(limit)} a mapping without advice {plain}. `MADV_HUGEPAGE` {huge}, and advice by the schedule {takes(s, SCHEDULE + end, NONE + end, 'none')}. "
-               f"Without advice the storage reads {s.median(NONE + end, read_ratio):.2f} times the bytes loaded.")  # fmt: skip
+               f"Without advice the storage reads {s.median(NONE + end, read_ratio):.2f} times the bytes loaded, in {sweeps(s, NONE + end)}.")  # fmt: skip
     if not all(effect.enough for pair in kept for effect in pair):
         yield "There are too few rounds to compare the limits."
         return
@@ -127,10 +128,10 @@ def readahead(s):
     own = NONE + "-machine"
     if s.done(own):
         machine = s.machine()
-        yield (f"With this machine's own settings (read-ahead {machine['storage']['read_ahead_kb']} KiB, and dirty limits of its whole memory) a run {takes(s, own, NONE, 'one with those of Linux')}.")
+        yield (f"With this machine's own settings (read-ahead {machine['storage']['read_ahead_kb']} KiB, and dirty limits of its whole memory) a run {takes(s, own, NONE, 'one with the settings of the others')}.")
     least = min(s.median(name, read_ratio) for runs in ahead_runs(s).values() for _, name in runs if s.done(name))
     if least > 1.05:
-        yield "With every read-ahead the storage reads more bytes than the schedule loads. Linux reads a page before a store to it, unless the extent has never been written (see below). So a store through a mapping also costs a read."
+        yield "With every read-ahead the storage reads more bytes than the schedule loads. Linux reads a page before a store to it, unless the extent has never been written (see below). So a store through a mapping to a written extent also costs a read."
 
 
 # ------------------------------------------------------------------ sizes of requests

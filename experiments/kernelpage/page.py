@@ -2,11 +2,11 @@
 """The page: where the numbers come from, a section a question, and at the end what this Linux cannot do."""
 import os
 import shlex
-import statistics
 
 from runner import plan
 
-from analysis import effects
+from analysis import effects, results
+from analysis.origin import others_share
 
 from .pictures import figure, heat_map
 from .study import MIB, Missing, report, spaced
@@ -19,6 +19,7 @@ INTRODUCTION = (
 RULE = (
     "Each round gives a ratio. The page has Hodges and Lehmann's estimate of them, with an interval of 95 % in brackets. The page claims a difference only where the interval does not contain 1. For two equal configurations that happens "
     f"in at most 1 of 20 cases, so one of the many sentences below may be due to chance. Fewer than {effects.LEAST_PAIRS} rounds claim nothing. Runs that count take {effects.LEAST_SECONDS:g} s or more. "
+    "A store to an extent that was never written reads nothing. So the first sweep into each Buffer reads less, and what the storage reads is compared between runs of as many sweeps alone. "
     "Dots are runs, lines medians.")  # fmt: skip
 HEAT = ("The pages of both Buffers over the time of a run, counted by cachestat: left those that the schedule needs, right those in the page cache. A third Buffer takes turns with "
         "the second and is not shown.")  # fmt: skip
@@ -52,7 +53,8 @@ def settings(s):
         words.append(f"dirty data written back from {start / memory:.0%} of the memory limit on and held up at {most / memory:.0%}")
     linux = all(set_here.get(name) == value for name, value in plan.AHEAD.items())
     text = f"Settings of the runs with a memory limit, unless a run says otherwise: {', '.join(words)}."
-    text += " They are the defaults of Linux." if linux else ""
+    text += " The read-ahead is the default of Linux." if linux else ""
+    text += " The dirty limits are scaled: Linux takes such shares of the machine's whole memory." if "vm.dirty_bytes" in set_here else " The dirty limits are the machine's."
     if "read_ahead_kb" in set_here and set_here["read_ahead_kb"] != str(own):
         text += f" This machine's device came with a read-ahead of {own} KiB, which these runs did not have."
     return text
@@ -63,11 +65,12 @@ def origin(s):
     storage = m["storage"]
     commits = list(dict.fromkeys(x["commit"] for x in s.sessions))
     run = s.usual()
-    others = statistics.median(r["other_cpu_s"] / max(r["wall_s"], 0.1) / m["cores"] for runs in s.runs.values() for r in runs.values() if r["status"] == "done")
+    others = others_share([results.Run(r, None) for runs in s.runs.values() for r in runs.values()], m["cores"])
+    busy = f"; other processes took {others:.0%} of the cores in the median of the runs on io_uring" if others is not None else ""
     bytes_ = ((report(run) if run else None) or {}).get("layout", {}).get("buffer_bytes")
     size = (f" Limit {spaced(run['limit'])} for Blocks and page cache together" + (f", two Buffers of {bytes_ / MIB:.0f} MiB" if bytes_ else "") + ", where no other is named.") if run else ""
     return (f"Linux {m['kernel']} on {m['cores']} cores of {m['cpu']} ({m['virtualised']}), {storage['file_system']} on {storage['device']}. "
-            f"n = {rounds(s)} rounds over all configurations, one run of each a round; other processes took {others:.0%} of the cores in the median.{size} Commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}, one program ({session['program']}).")  # fmt: skip
+            f"n = {rounds(s)} rounds over all configurations, one run of each a round{busy}.{size} Commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}, one program ({session['program']}).")  # fmt: skip
 
 
 def command(s, name):

@@ -105,9 +105,17 @@ def kernel_of(name):
 
 
 def read_ratio(r):
-    """Bytes that the storage read, of those that the schedule loads; on the mapping, of one Buffer a step."""
+    """Bytes that the storage read, of those that the schedule loads; on the mapping, of one Buffer a step. A store to an extent that was never written reads nothing, so the ratio grows with the sweeps:
+    only runs of as many sweeps can be compared."""
     needed = report(r)["predicted_read_bytes"] or report(r)["layout"]["buffer_bytes"] * report(r)["steps_done"]
     return kernel_of("storage_read_bytes")(r) / needed
+
+
+def sweeps(study, name):
+    """ "6 sweeps" of a run: how often it went over the grid."""
+    r = study.latest(name)
+    said = report(r) or {}
+    return f"{-(-said['steps_done'] // max(1, said['plan']['bt']))} sweeps" if "plan" in said else "all its sweeps"
 
 
 def written_ratio(r):

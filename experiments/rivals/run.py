@@ -8,7 +8,7 @@ The same star7 (f64) and the same acoustic wave (order 8, f32, a velocity and a 
 used in its place: virtual memory with swap, numpy.memmap (C rows or numba, a step a pass or k), h5py slabs, dask with zarr, UMap. One row function
 in C, of one kernel file, computes in all of them but those named numba, which have the same operations in the same order. Each runs in a memory
 cgroup (experiments/limit-memory) that counts the page cache too, of the DRAM of the comparison and what its interpreter and libraries
-take before they see data. Each is looked for at its best: at least five settings with a few steps each, then the whole run with the best. A
+take before they see data. The disk reads as far ahead as Linux does by default (--read-ahead), since 8 MiB, which some disks bring, thrash a page cache of 32. Each is looked for at its best: at least five settings with a few steps each, then the whole run with the best. A
 result counts if it has the bits of the plain loop in memory.
 
 DRAM is the data (both arrays of state, and fields that are read) over --factors. A whole run that would take more than --most seconds is measured
@@ -19,6 +19,7 @@ results/SCALE/rivals), which analysis/report.py shows. Python packages go into a
 (--umap PREFIX).
 """
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -31,7 +32,7 @@ from rivalry.case import Case  # noqa: E402
 from rivalry.programs import Failed, OutOfTime, python_of, say, umap_library  # noqa: E402
 from rivalry.runs import Runs  # noqa: E402
 from rivalry.table import CASES, RIVALS, ROOT  # noqa: E402
-from runner import ownership, registry  # noqa: E402
+from runner import host, knobs, ownership, registry  # noqa: E402
 
 SCALES = {"quick": {"edge": 256, "steps": 40, "most": 20.0, "limit": 20.0}, "full": {"edge": 400, "steps": 200, "most": 600.0, "limit": 120.0}}
 
@@ -49,7 +50,8 @@ def options(words=None):
     p.add_argument("--steps", type=int, help="of a whole run (quick 40, full 200)")
     p.add_argument("--most", type=float, metavar="SECONDS", help="a whole run that would take longer is measured over fewer steps (quick 20, full 600)")
     p.add_argument("--limit", type=float, metavar="SECONDS", help="a run of the search that takes longer, of swap and of memext (all steps) three times as long, is ended (quick 20, full 120)")
-    p.add_argument("--repeats", type=int, default=1, help="of every whole run, in turn; the table has medians (default 1)")
+    p.add_argument("--repeats", type=int, default=5, help="of every whole run, in turn; the table has medians (default 5)")
+    p.add_argument("--read-ahead", default="128", metavar="KIB", help="of the disk under --data, in KiB, put back afterwards; `machine` leaves it as it is (default 128, which is Linux's)")
     p.add_argument("--settings", type=int, default=99, metavar="N", help="at most so many settings a rival (tests)")
     p.add_argument("--search", action="store_true", help="only look for settings and make the results to compare with; a later call has them for its whole runs")
     p.add_argument("--minutes", type=float, help="begin no run after so many; the same command goes on later")
@@ -82,6 +84,8 @@ def options(words=None):
             umap_library(o.umap)
         except Failed as error:
             p.error(f"--umap: {error}")
+    if not (o.read_ahead.isdigit() or o.read_ahead == "machine"):
+        p.error(f"--read-ahead {o.read_ahead}: it takes a number of KiB, such as 128, or machine")
     o.shape = o.shape or [o.edge] * 3
     o.output = os.path.abspath(o.output or os.path.join(ROOT, "results", o.scale, "rivals"))
     o.threads = len(os.sched_getaffinity(0))
@@ -89,8 +93,21 @@ def options(words=None):
     return o
 
 
+@contextlib.contextmanager
+def read_ahead(o, owner):
+    """The disk reads so far ahead while the runs last; o.read_ahead_kb is what it is then, None where the data is on no disk."""
+    device = host.device_of(o.data)
+    path = knobs.path_of("read_ahead_kb", device)
+    with contextlib.ExitStack() as stack:
+        if not o.no_system and o.read_ahead != "machine" and path.exists():
+            stack.enter_context(ownership.held("settings"))
+            registry.sweep(say, settings=True)
+            stack.enter_context(knobs.applied({"read_ahead_kb": o.read_ahead}, device, owner))
+        o.read_ahead_kb = int(knobs.value_of(path)) if path.exists() else None
+        yield
+
+
 def measure(o, owner):
-    os.makedirs(o.data, exist_ok=True)
     os.makedirs(o.tools, exist_ok=True)
     runs = Runs(o, owner.directory(o.data, "memext-run-")["path"], python_of(o))
     runs.save()
@@ -126,7 +143,7 @@ def main():
     if os.geteuid() != 0 and not o.no_system:
         sys.exit("rivals: a memory limit needs root; --no-system runs without one, and then the comparison means nothing")
     say(f"changes nothing on this machine (--no-system) but files in {o.data}, {o.tools} and {o.output}" if o.no_system else
-        f"changes on this machine while it runs: cgroups with a memory limit, a swap file in {o.data}, the page cache dropped; files in {o.data}; and for good: {o.tools}, {o.output}")
+        f"changes on this machine while it runs: cgroups with a memory limit, a swap file in {o.data}, the page cache dropped, the read-ahead of the disk; files in {o.data}; and for good: {o.tools}, {o.output}")
     ownership.interruptible()
     status = 0
     try:
@@ -134,8 +151,10 @@ def main():
             registry.sweep(say)
         with registry.Owner("rivals/run.py") as owner:
             os.environ.update(owner.mark())
-            measure(o, owner)
-    except (Failed, ownership.RegistryError) as error:
+            os.makedirs(o.data, exist_ok=True)
+            with read_ahead(o, owner):
+                measure(o, owner)
+    except (Failed, ownership.RegistryError, knobs.KnobError) as error:
         sys.exit(f"rivals: {error}")
     except OutOfTime:
         say("the minutes are over; the same command goes on")

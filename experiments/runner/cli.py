@@ -32,7 +32,7 @@ def options(argv):
     p.add_argument("--memext", type=Path, default=ROOT / "build" / "release" / "memext", help="the command (default: build/release/memext)")
     p.add_argument("--repeats", type=int, help="instead of the plans' own")
     p.add_argument("--minutes", type=float, help="begin no run that is expected to end later than this: first one of every configuration of all plans, then "
-                   "the second of each, and so on; the same command goes on with the rest")  # fmt: skip
+                   "the second of each, and so on; the same command goes on with the rest, and until then the exit status is 75")  # fmt: skip
     p.add_argument("--probe", type=near.seconds, default=near.SECONDS, metavar="SECONDS",
                    help="measure the rates of this machine for so long right before each run on aio and uring, so that predictions are judged by rates of the same minute (default: %(default)g; 0: not)")  # fmt: skip
     p.add_argument("--only", help="only runs whose id contains this")
@@ -67,6 +67,7 @@ def work_list(a_plan, store, program, repeats=None, only=None, retry_failed=Fals
 
 
 FIRST_GUESS_S = 8.0
+OUT_OF_TIME = 75  # exit status where --minutes left runs undone
 
 
 class Progress:
@@ -175,8 +176,20 @@ def run_plans(plans, place_of, program, o, argv, stream=sys.stderr):
                   "commit": session["commit"], "program": program, "no_system": o.no_system, **record}  # fmt: skip
         store.append(record)
         left.pop(0)
+        time.sleep(settle_s(run, record))
         progress.end(run, repeat, record, time.monotonic() - begin, left)
     return progress
+
+
+# A host takes back what a process of a virtual machine has freed, which slows down what runs meanwhile: for about 25 s after 8 GiB (docs/notes/out-of-core.md). Less is taken to take less.
+SETTLE_S, SETTLE_BYTES, LEAST_SETTLE_S = 25.0, 8 << 30, 0.5
+
+
+def settle_s(run, record):
+    """Seconds of a pause after a run without a memory limit, which may have held its whole problem in DRAM."""
+    held = ((record.get("report") or {}).get("peak_rss_bytes") or 0) if not run.limit else 0
+    wanted = SETTLE_S * min(1.0, held / SETTLE_BYTES)
+    return wanted if wanted >= LEAST_SETTLE_S else 0.0
 
 
 class _Empty:
@@ -261,4 +274,4 @@ def main(argv=None):
         print(f"{progress.postponed} of {progress.total} runs did not fit into {o.minutes:g} minutes; the same command goes on with them", file=sys.stderr)
     if progress.skipped:
         print(f"{progress.skipped} of {progress.total} runs were skipped; why is recorded (--no-system, or a kernel without the setting)", file=sys.stderr)
-    return 0
+    return OUT_OF_TIME if progress.postponed else 0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the kernel counted while a run lasted. What a machine does not count is left out: it is never 0.
 
-vmstat     /proc/vmstat, pages and events of the whole machine. Its `direct`, `kswapd` and `allocstall` leave out the reclaim of
+vmstat     /proc/vmstat, pages and events of the whole machine. swpin_zero and swpout_zero are pages of zeros, which swap keeps as a bit each (Linux 6.12) before any tier sees them. Its `direct`, `kswapd` and `allocstall` leave out the reclaim of
            a memory limit; pgscan_file and pgscan_anon have all of it
 block      the device that holds the data, all its users together: requests that it completed, merged requests, sectors of 512 bytes, interrupts
 pressure   /proc/pressure of the whole machine: microseconds in which some or all tasks waited for memory or I/O
@@ -11,7 +11,7 @@ import os
 import re
 from pathlib import Path
 
-VMSTAT = ("pswpin", "pswpout", "zswpin", "zswpout", "zswpwb", "workingset_refault_file", "workingset_refault_anon", "thp_file_mapped", "pgscan_direct", "pgsteal_direct",
+VMSTAT = ("pswpin", "pswpout", "swpin_zero", "swpout_zero", "zswpin", "zswpout", "zswpwb", "workingset_refault_file", "workingset_refault_anon", "thp_file_mapped", "pgscan_direct", "pgsteal_direct",
           "pgscan_kswapd", "pgsteal_kswapd", "pgscan_khugepaged", "pgscan_proactive", "pgscan_file", "pgscan_anon", "pgsteal_file", "pgsteal_anon")  # fmt: skip
 STALLS = "allocstall_"  # one counter a zone
 BLOCK = ("reads", "reads_merged", "read_sectors", "read_ms", "writes", "writes_merged", "write_sectors", "write_ms")

@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import counters, knobs, loopfs, near, ownership, plan, registry, storage
+from . import counters, host, knobs, loopfs, near, ownership, plan, registry, storage
 
 STDERR_KEPT = 4000
 GRACE_S = 15.0
@@ -265,11 +265,14 @@ def _execute(run, repeat, place, owner):
     directories = owner.directory(place.data, "run-"), owner.directory(tempfile.gettempdir(), "memext-run-")
     data, scratch = (Path(entry["path"]) for entry in directories)
     files = report, timeline, errors, counts = [scratch / name for name in ("report.json", "timeline.jsonl", "stderr", "cgroup.json")]
-    settings = {**(knobs.present(run.usual, place.device) if place.system else {}), **run.knobs}
+    version = host.cgroup_version()
+    usual = knobs.usual_of(run.usual, run.limit, version)
+    settings = {**(knobs.present(usual, place.device) if place.system else {}), **run.knobs}
     record = {"plan": run.plan, "id": run.id, "repeat": repeat, "params": run.params, "limit": run.limit, "high": run.high, "swap": run.swap,
               "file_system": run.file_system, "knobs": settings, "timeout_s": run.timeout_s, "command": list(run.words)}  # fmt: skip
     mounts = []
     try:
+        knobs.check_own(run.knobs, run.limit, version)
         data = _storage(run, data, owner, mounts)
         record["command"] = words = command_of(run, place, data, report, timeline, counts)
         probe = _probe(run, words, place, scratch, owner)
@@ -277,9 +280,13 @@ def _execute(run, repeat, place, owner):
             probe.measure(data)
         with knobs.applied(settings, place.device, owner):
             record["caches_dropped"] = place.system and drop_caches(place.data)
+            record["discards_waited_s"] = storage.wait_for_discards(place.device) if place.system else 0.0
             if probe is not None:
                 probe.started()
+            taken = host.damon_took_bytes() if place.system else None
             _measured(run, words, place, owner, errors, record)
+            now = host.damon_took_bytes() if taken is not None else None
+            record["damon_bytes"] = now - taken if now is not None else None
         _collect(run, place, repeat, files, record)
         if probe is not None:
             record["near"] = probe.predict(record["report"] if record["status"] == "done" else None, data)

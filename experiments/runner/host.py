@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a result must say of its origin: machine, storage, commit, program."""
+import contextlib
 import hashlib
 import json
 import os
@@ -81,6 +82,9 @@ def _storage(data):
         "scheduler": scheduler[scheduler.find("[") + 1 : scheduler.find("]")] if "[" in scheduler else scheduler,
         "max_request_kb": int(_text(queue / "max_sectors_kb", "0") or 0),
         "read_ahead_kb": int(_text(queue / "read_ahead_kb", "0") or 0),
+        "wbt_lat_usec": _text(queue / "wbt_lat_usec"),
+        "write_cache": _text(queue / "write_cache"),
+        "mount_options": _output("findmnt", "-n", "-o", "OPTIONS", "-T", str(data)),
     }
 
 
@@ -107,6 +111,17 @@ def damon():
     return "; ".join(found)
 
 
+def damon_took_bytes(kdamonds="/sys/kernel/mm/damon/admin/kdamonds"):
+    """What the schemes of all kdamonds that are on have been applied to so far; None where none is on, or it does not tell."""
+    found = []
+    for kdamond in Path(kdamonds).glob("[0-9]*"):
+        if _text(kdamond / "state") == "on":
+            with contextlib.suppress(OSError):
+                (kdamond / "state").write_text("update_schemes_stats")
+                found += [int(path.read_text()) for path in kdamond.glob("contexts/*/schemes/*/stats/sz_applied")]
+    return sum(found) if found else None
+
+
 def folios():
     """Sizes of anonymous folios beside 2 MiB that are on: "64kB madvise"."""
     sizes = Path("/sys/kernel/mm/transparent_hugepage").glob("hugepages-*")
@@ -117,6 +132,11 @@ def folios():
 def zswap():
     values = {name: _text(f"/sys/module/zswap/parameters/{name}") for name in ("enabled", "compressor", "max_pool_percent", "shrinker_enabled")}
     return {name: value for name, value in values.items() if value}
+
+
+def cgroup_version():
+    """Of the memory controller."""
+    return "v2" if "memory" in _text("/sys/fs/cgroup/cgroup.controllers").split() else "v1"
 
 
 def machine(data, memext=None):
@@ -130,7 +150,7 @@ def machine(data, memext=None):
         "system": _system(),
         "python": platform.python_version(),
         "virtualised": _output("systemd-detect-virt") or "none",
-        "cgroup": "v2" if Path("/sys/fs/cgroup/cgroup.controllers").exists() else "v1",
+        "cgroup": cgroup_version(),
         "root": os.geteuid() == 0,
         "storage": _storage(data),
         "vm": {k: _text(f"/proc/sys/vm/{k}") for k in ("dirty_ratio", "dirty_background_ratio", "dirty_bytes", "dirty_background_bytes", "swappiness", "page-cluster")},

@@ -13,6 +13,8 @@ from . import ownership
 # Setting -> file. {device} is the block device that holds the data directory (sysfs name).
 FILES = {
     "read_ahead_kb": "/sys/block/{device}/queue/read_ahead_kb",
+    "wbt": "/sys/block/{device}/queue/wbt_lat_usec",  # throttling of buffered write-back: microseconds, 0 = off. Transfers that bypass the page cache never meet it
+    "damon": "/sys/kernel/mm/damon/admin/kdamonds/0/state",  # on, off
     "vm.dirty_bytes": "/proc/sys/vm/dirty_bytes",
     "vm.dirty_background_bytes": "/proc/sys/vm/dirty_background_bytes",
     "vm.dirty_expire_centisecs": "/proc/sys/vm/dirty_expire_centisecs",
@@ -27,6 +29,9 @@ FILES = {
     "transparent_hugepage": "/sys/kernel/mm/transparent_hugepage/enabled",
 }
 # Writing one of these sets the other to 0: both are kept, the one that counted is put back last.
+# Of a memory cgroup of version 2 the kernel takes these as shares: of all available memory of the machine, applied to the cgroup (domain_dirty_limits). 102 MiB of 23.5 GiB become 2.2 MiB of 512 MiB.
+# The ratios, which are shares from the beginning, mean there what they mean for the machine.
+DIRTY_BYTES = ("vm.dirty_bytes", "vm.dirty_background_bytes")
 PARTNERS = {"vm.dirty_bytes": "/proc/sys/vm/dirty_ratio", "vm.dirty_background_bytes": "/proc/sys/vm/dirty_background_ratio"}
 
 
@@ -49,12 +54,33 @@ def present(settings, device, files=FILES):
     return {name: value for name, value in settings.items() if path_of(name, device, files).exists()}
 
 
+def usual_of(settings, limit, version):
+    """Of the settings of an arm those that mean what they say beside this limit: with cgroup v2 the machine's ratios of dirty data stay."""
+    return {name: value for name, value in settings.items() if name not in DIRTY_BYTES or not limit or version == "v1"}
+
+
+def check_own(settings, limit, version):
+    """Refuses bytes of dirty data that a run asks for itself where the kernel would take them as something else."""
+    asked = [name for name in DIRTY_BYTES if name in settings]
+    if asked and limit and version != "v1":
+        raise KnobAbsent(f"{asked[0]}: with cgroup v2 the kernel turns bytes of dirty data into a share of the whole machine's memory, so that they are no limit of a run in {limit}")
+
+
 def value_of(path):
     """What the file of a setting holds."""
     text = path.read_text().strip()
     if "[" in text:  # one of several words, the active one in brackets
         return text[text.index("[") + 1 : text.index("]")]
     return text
+
+
+def _changes(settings, device, files):
+    """Those that have another value now. Some files refuse the value that they have (the state of DAMON)."""
+    return {name: value for name, value in settings.items() if _differs(path_of(name, device, files), value)}
+
+
+def _differs(path, value):
+    return not path.exists() or value_of(path) != value
 
 
 def _saved(names, device, files, partners):
@@ -90,6 +116,7 @@ def applied(settings, device, owner, files=FILES, partners=PARTNERS):
         yield
         return
     try:
+        settings = _changes(settings, device, files)
         saved = _saved(settings, device, files, partners)
     except OSError as error:
         raise KnobError(f"a setting cannot be read: {error}") from error

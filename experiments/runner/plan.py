@@ -6,7 +6,7 @@
     repeats = {quick = 1, full = 5}      # of every run; a round runs each once, in an order of its own
     counted = true                       # nothing in it is timed: one repeat at any scale
     pilot = true                         # the night decides numbers with it: five rounds say how many it needs (experiments/night.py)
-    kernel = "linux"                     # settings of the kernel (ARMS) of the runs with a memory limit; default: this machine's own
+    kernel = "linux"                     # settings of the kernel (ARMS) of the runs with a memory limit: Linux's read-ahead, dirty limits scaled to the limit; default: this machine's own
     timeout_s = {quick = 60, full = 7200}
 
     [scale.quick]                        # values for {placeholders}, by scale; [scale.all] holds for every scale
@@ -54,15 +54,17 @@ PLAN_KEYS = {"name", "title", "repeats", "counted", "pilot", "kernel", "timeout_
 RUN_KEYS = {"id", "command", "matrix", "cases", "limit", "high", "swap", "file_system", "knobs", "kernel", "scales", "repeats", "timeout_s", "labels"}
 
 # What a machine's own settings would decide in the place of what is compared. Linux reads 128 KiB ahead of a file and 2^3 pages ahead of a fault from swap space; a disk may bring another size
-# (virtual ones do). It lets dirty data stand up to 20 % of the memory and writes it back from 10 % on: of the memory that a run may have, since a share of the whole machine's would never be
-# reached beside a limit of some MiB. A run without a limit keeps the machine's.
+# (virtual ones do). Its dirty limits, 10 and 20 %, are shares of the memory that may become dirty: with cgroup v1 of the whole machine's, which a run in some MiB never reaches. This project
+# takes the same shares of the limit of the run instead, as bytes. That is its own choice and not what Linux does. With cgroup v2 Linux applies the ratios to the cgroup itself, and would take
+# bytes as a share of the whole machine's memory: there they are left alone (knobs.py). A run without a limit keeps the machine's. DAMON, which may page out what is cold, is off.
 AHEAD = {"read_ahead_kb": "128", "vm.page-cluster": "3"}
 DIRTY = {"vm.dirty_background_bytes": 0.10, "vm.dirty_bytes": 0.20}  # shares of the limit
+QUIET = {"damon": "off"}
 ARMS = {
-    "linux": {**AHEAD, **DIRTY},
+    "linux": {**AHEAD, **DIRTY, **QUIET},
     "machine": {},
-    "machine-ahead": DIRTY,  # this machine's read-ahead alone
-    "machine-dirty": AHEAD,  # its dirty limits alone
+    "machine-ahead": {**DIRTY, **QUIET},  # this machine's read-ahead alone
+    "machine-dirty": {**AHEAD, **QUIET},  # its dirty limits alone
 }
 PLANS = Path(__file__).resolve().parents[1] / "plans"
 UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}

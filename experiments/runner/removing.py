@@ -17,7 +17,7 @@ CGROUP_PREFIX = "memext-limit-"
 MOUNT_PREFIX = "memext-mount-"
 DIRECTORY_PREFIXES = ("run-", "memext-run-", "memext-demo-", "memext-speed-")
 # Files of settings that may be put back; values are one word or number.
-SETTING_PLACES = (r"/proc/sys/vm/[\w-]+", r"/sys/block/[^/]+/queue/read_ahead_kb", r"/sys/kernel/mm/transparent_hugepage/enabled",
+SETTING_PLACES = (r"/proc/sys/vm/[\w-]+", r"/sys/block/[^/]+/queue/(read_ahead_kb|wbt_lat_usec)", r"/sys/kernel/mm/damon/admin/kdamonds/\d+/state", r"/sys/kernel/mm/transparent_hugepage/enabled",
                   r"/sys/kernel/mm/lru_gen/(enabled|min_ttl_ms)", r"/sys/module/zswap/parameters/(enabled|compressor|max_pool_percent)")  # fmt: skip
 GRACE_S = 15.0
 UMOUNT_NOFOLLOW = 8

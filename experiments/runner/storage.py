@@ -2,6 +2,10 @@
 """File systems, one by one."""
 import ctypes
 import os
+import time
+
+DISCARDS = 11  # field of /sys/block/DEVICE/stat
+QUIET_S, MOST_S = 0.2, 10.0
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -21,3 +25,22 @@ def sync(paths):
             seen.add(device)
         finally:
             os.close(descriptor)
+
+
+def wait_for_discards(device, sys="/sys", quiet_s=QUIET_S, most_s=MOST_S):
+    """Seconds waited until the device completed no discard for a while. With the mount option `discard` those of files that were deleted go on after the sync, which would be in the next run."""
+    def counted():
+        try:
+            with open(f"{sys}/block/{device}/stat") as file:
+                return file.read().split()[DISCARDS]
+        except (OSError, IndexError):
+            return None
+
+    begin = last = time.monotonic()
+    before = counted() if device else None
+    while before is not None and time.monotonic() - last < quiet_s and time.monotonic() - begin < most_s:
+        time.sleep(quiet_s / 10)
+        now = counted()
+        if now != before:
+            before, last = now, time.monotonic()
+    return time.monotonic() - begin

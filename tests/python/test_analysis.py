@@ -5,6 +5,7 @@ import json
 import shutil
 from pathlib import Path
 
+import made_up
 import numpy as np
 import pytest
 from recordings import COLUMNS, RECORDED, good_run, known, no_open_figures, recorded, timeline_lines, write_plan  # noqa: F401 (fixtures)
@@ -20,6 +21,18 @@ def test_median_and_spread():
     assert stats.stat([]) is None and stats.stat([None]) is None
     with pytest.raises(ValueError):
         stats.median([])
+
+
+def test_short_runs_are_marked():
+    """A time, a speed or their ratio, where the median run takes less than 2 s; bytes are counted and bear no mark. The figure says how many points it is."""
+    long, short = (made_up.group({"m": seconds}, seconds) for seconds in (4.0, 1.0))
+    assert isinstance(cells.cell(short, measures.per_step), cells.Short) and not isinstance(cells.cell(long, measures.per_step), cells.Short)
+    assert not isinstance(cells.cell(short, lambda r: r.report["read_bytes"]), cells.Short)
+    assert cells.ratio(long, short, measures.seconds).short and not cells.ratio(long, long, measures.seconds).short and not cells.ratio(long, short, lambda r: r.report["read_bytes"]).short
+    assert cells.show(cells.cell(short, measures.seconds)).endswith("n=6, short)") and "short" not in cells.show(cells.cell(long, measures.seconds))
+    rounds, drawn = cells.Rounds(), cells.Drawn("x", "x", None)
+    rounds.row([cells.cell(g, measures.seconds) for g in (long, short)])
+    assert "1 point stands on runs of less than 2 s" in rounds.finish(drawn).notes[0]
 
 
 def test_scaled_keeps_low_below_high():
@@ -183,21 +196,38 @@ def test_counters(recorded):
 
 
 def test_how_close_follows_the_numbers(recorded):
-    """The ratios that it names are those of the runs; it names what is left, in time and in bytes, and ends with an answer."""
+    """The ratios that it names are those of the runs, in time and in what the kernel does; single short runs decide nothing, and it says so."""
     text = closeness.how_close(recorded)
     plan = recorded["advice"]
     for algorithm in ("stream", "skewed-min"):
-        explicit = min(plan.one(backend=b, algorithm=algorithm).stat(measures.per_step).median for b in ("aio", "uring"))
+        explicit = plan.one(backend="uring", algorithm=algorithm).stat(measures.per_step).median
+        told = next(t for t in text if t.startswith(f"{algorithm}, with the same Blocks"))
         for how in ("schedule", "none"):
             ratio = plan.one(backend="mmap", algorithm=algorithm, advice=how).stat(measures.per_step).median / explicit
-            assert f"{ratio:.2f} times" in text[0]
-        assert sum(t.startswith(f"{algorithm}, what is left in") for t in text) == 2
-    assert text[-1].startswith("In short: ") and any(t.startswith("swap, stream") for t in text) and any("Read-ahead decides" in t for t in text)
+            assert f"{ratio:.2f} times ({ratio:.2f} to {ratio:.2f}, n = 1; runs under 2 s)" in told
+        assert sum(t.startswith(f"{algorithm}, system time of a step") for t in text) == 1
+    assert text[-1].startswith("In short: ") and "cannot be told apart from explicit I/O here with stream and skewed-min." in text[-1]
+    assert any(t.startswith("swap, stream") and "No clear difference from no advice: sequential" in t for t in text) and any(t.startswith("Read-ahead, plain") for t in text)
     without = copy.deepcopy(plan)
     for run in without.one(backend="mmap", algorithm="stream", advice="schedule").runs:
         run.record.update(status="failed", stderr="no memory\n", report=None)
     assert "stream: mmap advised by the schedule failed: no memory." in closeness.how_close({"advice": without})
     assert closeness.how_close({}) == []
+
+
+def advised(uring, none, schedule, swapped=8.0, repeats=6):
+    """advice with stream, of so many seconds a run; swap with hugepage takes half of it."""
+    of = {("uring", "explicit"): uring, ("mmap", "none"): none, ("mmap", "schedule"): schedule, ("swap", "none"): swapped, ("swap", "hugepage"): swapped / 2, ("swap", "random"): swapped}
+    return made_up.plan("advice", *(made_up.group({"backend": b, "algorithm": "stream", "advice": a}, s, repeats, backend=b) for (b, a), s in of.items()))
+
+
+def test_how_close_claims_what_its_intervals_do():
+    """A difference of rounds is one, but not of three rounds and not of runs under 2 s; of swap's advice only what differs is named as that."""
+    text = " ".join(closeness.how_close(advised(4.0, 12.0, 8.0)))
+    assert "advised by the schedule, a step on mmap takes 2.00 times [2.00 to 2.00, n = 6] as long as with explicit I/O (io_uring)" in text and "is slower than explicit I/O with stream" in text
+    assert "Against no advice, hugepage takes 0.50 times" in text and "No clear difference from no advice: random." in text
+    assert "cannot be told apart" in " ".join(closeness.how_close(advised(4.0, 12.0, 8.0, repeats=3))) and "cannot be told apart" in " ".join(closeness.how_close(advised(1.0, 3.0, 2.0)))
+    assert "is faster than explicit I/O with stream" in closeness.how_close(advised(8.0, 12.0, 4.0))[-1]
 
 
 def test_report_is_one_file_with_everything(tmp_path):

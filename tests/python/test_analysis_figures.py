@@ -3,13 +3,14 @@
 import struct
 from types import SimpleNamespace
 
+import made_up
 import numpy as np
 import pytest
 from recordings import ROOT, known, no_open_figures, recorded, repeated  # noqa: F401 (fixtures)
 
 from analysis import cells, figures, measures, seen, stats, style, timeline
 from analysis.effects import Effect
-from analysis.figures import slides
+from analysis.figures import slides, transfers
 
 PLANS = ("table2", "fig24", "fig05", "before-after", "fig06", "fig07", "fig12", "fig19", "fig22", "uring", "queue", "advice", "readahead", "dirty", "share", "divisions")
 
@@ -94,7 +95,7 @@ def test_a_single_run_among_others_is_a_gap(recorded, known):
     plan.one(method="mmap", temporal=True).runs[1:] = []
     drawn = figures.fig05(plan, known["fig05"])
     assert len(dots_of(drawn.figure.axes[0])[WITH]) == 4 and cells.ONE_RUN in [t.get_text() for t in drawn.figure.axes[0].texts]
-    assert "One run: not drawn (1 point); the table has its number." in drawn.notes and foot_of(drawn.figure) == "n = 5 rounds; lines: 95 % interval"
+    assert "One run: not drawn (1 point); the table has its number." in drawn.notes and foot_of(drawn.figure).startswith("n = 5 rounds; lines: 95 % interval. ")
 
 
 def test_a_ratio_is_of_pairs():
@@ -139,7 +140,7 @@ def test_profiles_have_one_scale(recorded, known, draw):
     """Whatever the runs' lengths and rates: the same seconds and the same heights in all three panels, up to the longest and the highest."""
     plan = repeated(recorded["fig05"])
     panels = draw(plan, known["profiles"]).figure.axes[:3]
-    longest = max(seen.cached_timeline(seen.profiled_group(plan, m).runs[0] if draw is figures.bandwidth_profile else plan.one(method=m, temporal=True).runs[0]).duration_s for m in ("aio", "mmap", "swap"))
+    longest = max(seen.cached_timeline(plan.one(method=m, temporal=True).runs[0]).duration_s for m in ("aio", "mmap", "swap"))
     assert {ax.get_xlim() for ax in panels} == {(0.0, longest)} and len({ax.get_ylim() for ax in panels}) == 1
     assert all(max(line.get_ydata()) <= ax.get_ylim()[1] for ax in panels for line in ax.get_lines()) and all("n = 5" in ax.get_title("left") for ax in panels)
 
@@ -272,3 +273,28 @@ def test_bars_mark_failures():
     figure, ax = style.new()
     style.bars(ax, ["a", "b"], {"x": [stats.stat([1.0, 3.0]), "no end within 7 s"]}, "s")
     assert bars_of(ax) == {"x": [2.0]} and any("no end within 7 s" in t.get_text() for t in ax.texts)
+
+
+NOT_POLLED = "busy completion (iopoll) is not possible: the device has no poll queues; interrupts are used"
+
+
+def test_polling_that_did_not_happen_is_called_that(recorded):
+    """By the device's note. The pair is one configuration run twice, and its ratio is said to be noise."""
+    again = made_up.group({"variant": "uring-iopoll"}, 3.0, device={"note": NOT_POLLED})
+    first = made_up.group({"variant": "uring"}, 4.0)
+    assert transfers.label_of(again) == "io_uring again: no polling here" and transfers.label_of(made_up.group({"variant": "uring-iopoll"})) == "completions polled"
+    drawn = transfers.uring(made_up.plan("uring", first, again)["uring"], None)
+    assert any("uring-iopoll is the same configuration as uring: time of one over that of the other 0.75 [0.75 to 0.75, n=6]" in note for note in drawn.notes)
+    assert not any("same configuration" in note for note in transfers.uring(made_up.plan("uring", first, made_up.group({"variant": "uring-iopoll"}))["uring"], None).notes)
+
+
+def test_a_depth_that_was_not_reached_is_not_drawn():
+    """8 were asked for and 3 were under way: no point at 8, and the table has both numbers. The configuration that was run twice is told beside it."""
+    def at(depth, most, **more):
+        return made_up.group({"backend": "aio", "depth": depth, "request": "4MiB", **more}, device={"note": "", "peak_in_flight": most})
+
+    drawn = transfers.queue(made_up.plan("queue", at(2, 2), at(8, 3), at(2, 2, again="yes"))["queue"], None)
+    assert list(lines_of(drawn.figure)["4MiB"].get_xdata()) == [2]
+    rate, most = drawn.rows
+    assert rate[:3] == ["aio", "4MiB", "GB/s"] and rate[4] == "at most 3 in flight" and most[2] == "most in flight" and [cell[0] for cell in most[3:]] == ["2", "3"]
+    assert sum("the same configuration as" in note for note in drawn.notes) == 1

@@ -80,3 +80,38 @@ def test_median_interval():
     assert effects.median_interval(range(8)) == (3.5, 0.0, 7.0)
     assert effects.median_interval(range(20)) == (9.5, 5.0, 14.0)
     assert effects.median_interval(range(5)) == (2.0, None, None) and effects.median_interval([]) == (None, None, None)
+
+
+def test_shares_may_be_nothing():
+    """Of shares the values count themselves: zeros are values, and no interval reaches below 0. A ratio of 0 is none."""
+    effect = Effect((0.0, 0.0, 0.04, 0.0, 0.08, 0.0, 0.04), share=True)
+    low, high = effect.interval()
+    assert low == 0.0 and 0.02 < high < 0.08 and 0.0 <= effect.value < 0.04 and effect.scatter > 1
+    assert Effect((0.5,) * 5, share=True).interval() == pytest.approx((0.5, 0.5)) and Effect((0.5,) * 5, share=True).scatter == 0.0
+    with pytest.raises(ValueError):
+        Effect((0.0, 1.0))
+    with pytest.raises(ValueError):
+        Effect((-0.1, 1.0), share=True)
+
+
+def test_zeros_are_kept_where_a_share_is_meant():
+    rows = {0: 0.0, 1: 0.2, 2: None}
+    group = type("Group", (), {"done": [type("Run", (), {"round": k, "value": v})() for k, v in rows.items()]})()
+    assert effects.by_repeat(group, lambda r: r.value) == {1: 0.2} and effects.by_repeat(group, lambda r: r.value, zeros=True) == {0: 0.0, 1: 0.2}
+
+
+def test_scatter_is_tested_on_logarithms():
+    """Ten times the scatter, and a hundred times the times: the factor is about ten, and the test is sure of it; the same scatter at any length of time is none."""
+    rng = np.random.default_rng(4)
+    wild, calm = 100 * np.exp(0.2 * rng.normal(size=15)), np.exp(0.02 * rng.normal(size=15))
+    times, p = effects.scatters(wild, calm)
+    assert 5 < times < 20 and p < 0.005
+    assert effects.scatters(100 * calm, calm)[0] == pytest.approx(1.0) and effects.scatters(100 * calm, calm)[1] == pytest.approx(1.0)
+    assert effects.scatters((1.0,) * 5, (1.0,) * 5)[1] == 1.0
+
+
+def test_the_rounds_that_signed_ranks_ask_for():
+    """With one round fewer even the widest interval of the ranks misses more often than the level allows."""
+    for level in (0.05, 0.05 / 73, 0.05 / 200):
+        n = effects.rank_rounds(level)
+        assert effects._rank_sums(n)[0] <= level / 2 < effects._rank_sums(n - 1)[0]

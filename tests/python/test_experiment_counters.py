@@ -4,10 +4,11 @@ import json
 import os
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
-from runner import counters, execute, loopfs, plan, registry, removing
+from runner import counters, execute, loopfs, plan, registry, removing, storage
 from runner_project import PLAN, a_run, left, limit_memory, needs_root, place_in, project, start, stopped, wait_for  # noqa: F401 (fixtures)
 
 pytestmark = pytest.mark.machine
@@ -62,6 +63,29 @@ def test_increases_are_of_what_was_counted_before_and_after():
     before = {"block": {"reads": 5}, "pressure": {}, "vmstat": {"pgscan_direct": 1, "gone": 3}}
     after = {"block": {"reads": 9, "writes": 2}, "pressure": {"io_some_us": 4}, "vmstat": {"pgscan_direct": 1}}
     assert counters.since(before, after) == {"block": {"reads": 4}, "pressure": {}, "vmstat": {"pgscan_direct": 0}}
+
+
+def test_discards_are_waited_for(kernel):
+    """Until the device has completed none for a while; a device that goes on with them is waited for no longer than asked, and without one nothing is."""
+    sys, _ = kernel
+    stat = sys / "block" / "vda" / "stat"
+    assert 0.05 <= storage.wait_for_discards("vda", sys, 0.05) and storage.wait_for_discards("", sys, 9.0) < 1 and storage.wait_for_discards("sdb", sys, 9.0) < 1
+    over = threading.Event()
+
+    def discard():
+        done = 0
+        while not over.wait(0.005):
+            done += 1
+            (sys / "block" / "stat").write_text(STAT.replace(" 12 0 ", f" 12 {done} "))
+            (sys / "block" / "stat").replace(stat)
+
+    thread = threading.Thread(target=discard)
+    thread.start()
+    try:
+        assert storage.wait_for_discards("vda", sys, 60.0, 0.2) >= 0.2
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_what_is_read_of_a_cgroup(tmp_path):

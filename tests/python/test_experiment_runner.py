@@ -84,7 +84,8 @@ def test_arms_are_settings_of_the_kernel(project):
     """The plan's for each run with a limit, dirty data as shares of it; another one stands beside it, told by `arm`."""
     (project / "probe.toml").write_text(ARMED)
     runs = {r.id: r for r in plan.load(project / "probe.toml", "quick").runs}
-    ahead, dirty = {"read_ahead_kb": "128", "vm.page-cluster": "3"}, {"vm.dirty_background_bytes": "10485760", "vm.dirty_bytes": "20971520"}
+    quiet, dirty = {"damon": "off"}, {"vm.dirty_background_bytes": "10485760", "vm.dirty_bytes": "20971520"}
+    ahead, dirty = {"read_ahead_kb": "128", "vm.page-cluster": "3", **quiet}, {**dirty, **quiet}
     assert runs["limited"].usual == runs["limited-linux"].usual == {**ahead, **dirty} and runs["aio-s"].usual == {}
     assert runs["limited-machine"].usual == {} and runs["limited-machine-ahead"].usual == dirty and runs["limited-machine-dirty"].usual == ahead
     assert {i: r.params.get("arm") for i, r in runs.items()} == {**dict.fromkeys(("aio-s", "mmap-s", "aio-m", "mmap-m", "limited", "limited-linux")), **{f"limited-{a}": a for a in ("machine", "machine-ahead", "machine-dirty")}}

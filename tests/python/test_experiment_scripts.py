@@ -32,7 +32,7 @@ if algorithm == "stream" and 0 < budget < 4 << 20:
 odd = algorithm == "skewed-min" and budget < 4 << 20
 print(json.dumps({"updates_per_second": 1e9, "seconds": 1.0, "wait_share": 0.0, "read_bytes": 8, "write_bytes": 8, "predicted_read_bytes": 8,
                   "predicted_write_bytes": 9 if algorithm == "skewed-min" and not odd else 8, "peak_rss_bytes": 1, "dram_budget_bytes": budget,
-                  "predicted_seconds": 2.0, "plan": {}, "checksum": "b" * 16 if odd else "a" * 16, "steps_done": steps}))
+                  "predicted_seconds": 2.0, "plan": {}, "checksum": "b" * 16 if odd else "a" * 16, "steps_done": steps, "phases": {"stencil": {"seconds": 1.5}}}))
 """
 
 
@@ -62,6 +62,7 @@ def test_speed_checks_what_it_records(project):
     assert process.returncode == 1, err
     found = speed_results(project)
     assert {row["name"]: row["finished"] for row in found["rows"]} == {"stream 4x": 2, "skewed-min 4x": 2, "skewed-min 10x": 2}
+    assert all(row["phase_of_sweeps"] == 1.5 for row in found["rows"]) and out.count("| 1.500 |") == 3
     failed = {f["name"]: f["why"] for f in found["failed"]}
     assert set(failed) == {"stream 10x", "skewed-min 4x", "skewed-min 10x"}
     assert "no memory left" in failed["stream 10x"] and "bytes" in failed["skewed-min 4x"] and "checksum" in failed["skewed-min 10x"]

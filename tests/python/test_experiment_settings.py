@@ -2,6 +2,7 @@
 """The experiment runner: settings of the kernel, --no-system, and where results come from."""
 import io
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -41,6 +42,14 @@ def test_no_system_skips_what_needs_it(project):
     assert "0 runs, 6 are there already" in finish(project, "--no-system").stderr
     store, runs = record.Store(project / "results" / "probe"), plan.load(project / "probe.toml", "quick").runs
     assert len(cli.work_list(plan.load(project / "probe.toml", "quick"), store, host.program_id(Path("/bin/sh")), 1)) == len(runs) == 6
+
+
+def test_runs_that_are_left_undone_are_told_by_the_exit_status(project):
+    """No run fits into no time. Without --minutes all are done, and the status is 0."""
+    (project / "fake.sh").write_text(FAKE.replace('[ "$3" = mmap ]', "false"))
+    done = finish(project, "--no-system", "--minutes", "0")
+    assert done.returncode == cli.OUT_OF_TIME and "4 of 4 runs did not fit into 0 minutes" in done.stderr and not (project / "log").exists()
+    assert finish(project, "--no-system").returncode == 0
 
 
 def test_one_line_says_what_is_changed(project):
@@ -86,6 +95,54 @@ def test_the_ratio_comes_back_where_the_ratio_counted(settings):
         (folder / "ratio").write_text("0")  # as the kernel does
         assert (folder / "bytes").read_text() == "1048576"
     assert (folder / "ratio").read_text() == "20"
+
+
+def test_what_has_the_value_already_is_not_written(settings):
+    """The state of DAMON refuses the value that it has."""
+    folder, files, partners, owner = settings
+    (folder / "ahead").chmod(0o444)
+    stamp = (folder / "ahead").stat().st_mtime_ns
+    with knobs.applied({"read_ahead_kb": "128"}, "ahead", owner, files, partners):
+        assert recorded(folder) == [] and (folder / "ahead").stat().st_mtime_ns == stamp
+
+
+DIRTY = {"vm.dirty_background_bytes": "8192", "vm.dirty_bytes": "16384"}
+
+
+def test_dirty_bytes_are_limits_of_cgroup_v1(project, monkeypatch):
+    """With cgroup v2 they would be a share of the machine's memory: an arm leaves them out, and a run that asks for them itself is skipped. Without a limit they mean what they say."""
+    arm = {"vm.swappiness": "60", **DIRTY}
+    assert knobs.usual_of(arm, "64MiB", "v1") == knobs.usual_of(arm, "", "v2") == arm and knobs.usual_of(arm, "64MiB", "v2") == {"vm.swappiness": "60"}
+    knobs.check_own(DIRTY, "64MiB", "v1"), knobs.check_own(DIRTY, "", "v2"), knobs.check_own({"vm.swappiness": "1"}, "64MiB", "v2")
+    monkeypatch.setattr(execute.host, "cgroup_version", lambda: "v2")
+    found = execute.execute(a_run(project, "true", limit="64MiB", knobs=DIRTY), 0, place_in(project))
+    assert found["status"] == "skipped" and "share of the whole machine's memory" in found["stderr"] and "64MiB" in found["stderr"]
+
+
+def test_every_setting_can_be_put_back():
+    """The record of a killed runner names files; only those of settings are written."""
+    places = [path.format(device="vda") for path in (*knobs.FILES.values(), *knobs.PARTNERS.values())]
+    assert [path for path in places if not any(re.fullmatch(place, path) for place in removing.SETTING_PLACES)] == []
+
+
+def test_a_pause_follows_what_was_held_in_dram():
+    """In proportion to it, at most 25 s; none behind a memory limit or a small run."""
+    free, limited = plan.Run("p", "a", (), {}), plan.Run("p", "a", (), {}, limit="64MiB")
+    held = lambda size: {"report": {"peak_rss_bytes": size}}  # noqa: E731
+    assert cli.settle_s(free, held(8 << 30)) == cli.settle_s(free, held(64 << 30)) == 25 and cli.settle_s(free, held(2 << 30)) == 6.25
+    assert cli.settle_s(limited, held(8 << 30)) == cli.settle_s(free, held(100 << 20)) == cli.settle_s(free, {"report": None}) == 0
+
+
+def test_damon_tells_what_it_took(tmp_path):
+    """Of kdamonds that are on; asked for by a word to its state."""
+    for number, state, took in ((0, "on", (4096, 8192)), (1, "off", (9,))):
+        for scheme, size in enumerate(took):
+            stats = tmp_path / str(number) / "contexts" / "0" / "schemes" / str(scheme) / "stats"
+            stats.mkdir(parents=True)
+            (stats / "sz_applied").write_text(f"{size}\n")
+        (tmp_path / str(number) / "state").write_text(state)
+    assert host.damon_took_bytes(tmp_path) == 12288 and (tmp_path / "0" / "state").read_text() == "update_schemes_stats"
+    assert host.damon_took_bytes(tmp_path) is None and host.damon_took_bytes(tmp_path / "none") is None
 
 
 def test_a_setting_that_cannot_be_put_back_is_remembered(settings):

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "experiments")]
 
-from kernelpage import advice, folios, limits, page, reclaim, rings, study, writeback  # noqa: E402
+from kernelpage import advice, compressed, folios, limits, page, reclaim, rings, study, writeback  # noqa: E402
 from kernelpage.table import QUESTIONS  # noqa: E402
 from runner import record  # noqa: E402
 
@@ -149,7 +149,7 @@ def test_populating_without_the_call(tmp_path):
 
 
 def test_dirty_limits_are_compared_with_what_the_others_had(tmp_path):
-    s = studied(tmp_path, made(study.NONE, knobs=LINUX), made("dirty-8388608", 5.0))
+    s = studied(tmp_path, made(writeback.USUAL, knobs=LINUX), made(study.NONE, 9.0, knobs=LINUX), made("dirty-8388608", 5.0))
     text = said(writeback.dirty, s)
     assert "`vm.dirty_bytes` of 8 MiB a run takes 2.00 times" in text and "one with 16 MiB, 20% of the limit" in text
 
@@ -236,7 +236,48 @@ def test_folios_of_two_file_systems(tmp_path):
         said(folios.others, studied(tmp_path / "none", *without[2:]))
 
 
+# ------------------------------------------------------------------ advice, compressed memory
+
+
+def reading(name, loaded, seconds=2.5, **more):
+    """10 steps in 5 sweeps, of which the storage read so many times what was loaded."""
+    return made(name, seconds, report={"plan": {"bt": 2}, "predicted_read_bytes": 2**20, "kernel": {"storage_read_bytes": loaded * 2**20, "minor_faults": 10}}, **more)
+
+
+def test_advice_names_the_sweeps_of_its_ratio(tmp_path):
+    """10 steps of bt 2; what is read depends on their number. No sentence is made of MADV_WILLNEED, which is given before there is anything to read."""
+    names = [study.NONE, study.HUGE, study.SCHEDULE, study.URING, "mmap-stream-sequential", "mmap-stream-random", advice.PARTS, advice.PARTS_ADVISED, "mmap-plain-none", "mmap-plain-schedule"]
+    text = said(advice.madvise, studied(tmp_path, *(reading(name, 1.5) for name in names)))
+    assert "1.50 times the bytes that the schedule loads, in 5 sweeps." in text and "WILLNEED" not in text
+
+
+def tier(name, seconds=2.5, zero=90, stderr=""):
+    return made(name, seconds, stderr=stderr, vmstat={"swpout_zero": zero, "pswpout": 100 - zero}, report={"kernel": {"storage_read_bytes": 2**30, "minor_faults": 100 * 2**20}})
+
+
+def test_zeros_are_compared_with_zeros(tmp_path):
+    """They are kept as bits before any tier: the control is a swap file with the same data."""
+    held = "limit-memory: zram: at most 25.0 MiB of memory held the pages swapped out"
+    rows = [tier(compressed.FILE, 10.0, 0), tier(compressed.FILE_ZEROS, 5.0), tier("zswap-random", 10.0, 0), tier("zswap-corner", 5.0), tier("zram-random", 7.5, 0, held), tier("zram-corner", 2.5, 90, held), tier(study.URING, 2.5, 0)]
+    text = said(compressed.compressed, studied(tmp_path, *rows))
+    assert "Of the pages that were swapped out 90.0% were such. A swap file takes 0.50 times" in text and "which needed 25 MiB, takes 0.50 times" in text and "zswap shows no clear difference from the swap file with the same data" in text
+    assert "The run takes 0.75 times" in text and "takes 3.00 times" in text and "reads its page alone" in text
+    with pytest.raises(study.Missing, match="swap-file-corner"):
+        said(compressed.compressed, studied(tmp_path / "old", *rows[:1], *rows[2:]))
+
+
 # ------------------------------------------------------------------ the page
+
+
+def test_others_are_those_that_leave_the_kernel_little_to_do(tmp_path):
+    """As on the page of results: the kernel's own threads write back for a mapping, and are no other process."""
+    s = studied(tmp_path, made(study.NONE, report={"backend": "mmap"}), made(study.URING, report={"backend": "uring"}))
+    for r in s.runs[study.NONE].values():
+        r["other_cpu_s"] = 10.0
+    for r in s.runs[study.URING].values():
+        r["other_cpu_s"] = 1.0
+    assert "other processes took 5% of the cores in the median of the runs on io_uring" in page.origin(s)
+    assert "other processes" not in page.origin(studied(tmp_path / "none", made(study.NONE)))
 
 
 def written(folder, *configurations):
@@ -252,8 +293,8 @@ SKIPPED = (made("mglru-on", status="skipped", stderr=LACKS), made("mglru-off", s
 
 def test_what_was_not_run_is_said(tmp_path):
     """Dirty limits and read-ahead have all their runs and a finding, the others name a run that is missing; a short run is named."""
-    text = written(tmp_path, made(study.NONE, 1.0), made("dirty-1048576", 2.2, 5, (0.9, 0.95, 1, 1.05, 1.1)), made("ahead-128", 3.0), made("ahead-1024", 2.5), *SKIPPED)
-    assert "Too short to rest on: `mmap-stream-none` 1.0 s." in text and text.count("Too short") == 1, "and no run of 2 s or more is"
+    text = written(tmp_path, made(writeback.USUAL, 1.0), made(study.NONE, 3.0), made("dirty-1048576", 2.2, 5, (0.9, 0.95, 1, 1.05, 1.1)), made("ahead-128", 3.0), made("ahead-1024", 2.5), *SKIPPED)
+    assert "Too short to rest on: `dirty-usual` 1.0 s." in text and text.count("Too short") == 1, "and no run of 2 s or more is"
     assert "`vm.dirty_bytes` of 1 MiB a run takes 2.2" in text and (tmp_path / "page" / "dirty.png").stat().st_size > 0
     assert text.count("Not tested here") == len(QUESTIONS) - 4 and "`uring-stream` has no result (it was not run)" in text
 
@@ -270,7 +311,8 @@ def test_what_the_kernel_lacks_is_said_once(tmp_path):
 
 def test_which_settings_the_runs_had(tmp_path):
     text = written(tmp_path / "linux", made(study.NONE, knobs=LINUX))
-    assert "read-ahead 128 KiB, `vm.page-cluster` 3, dirty data written back from 10% of the memory limit on and held up at 20%" in text and "the defaults of Linux" in text
+    assert "read-ahead 128 KiB, `vm.page-cluster` 3, dirty data written back from 10% of the memory limit on and held up at 20%" in text and "The read-ahead is the default of Linux." in text and "The dirty limits are scaled" in text
+    assert "dirty limits are the machine's" in written(tmp_path / "v2", made(study.NONE, knobs={k: v for k, v in LINUX.items() if "dirty" not in k}))
     assert "came with a read-ahead of 8192 KiB, which these runs did not have" in text
     assert "this machine's own settings of Linux, read-ahead 8192 KiB" in written(tmp_path / "machine", made(study.NONE))
 

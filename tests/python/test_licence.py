@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 
 CODE = {".c", ".h", ".inc", ".py", ".cmake", ".sh", ".in"}
-NAMED = {"CMakeLists.txt", "pyproject.toml", ".ci/run", "experiments/limit-memory", "experiments/limit-bandwidth", "experiments/with-settings"}
+NAMED = {"CMakeLists.txt", "pyproject.toml", ".ci/run", "experiments/limit-memory", "experiments/limit-bandwidth", "experiments/with-settings", "experiments/with-matrix"}
 VERSION = re.search(r'^#define MX_VERSION "([0-9.]+)"$', (ROOT / "runtime/include/memext/memext.h").read_text(), re.M).group(1)
 
 

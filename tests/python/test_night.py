@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "experiments")]
 
 import night  # noqa: E402
-from runner import host, plan  # noqa: E402
+from runner import cli, host, plan  # noqa: E402
 from runner.record import Store  # noqa: E402
 
 from analysis import claim, pack, report, results, verdicts  # noqa: E402
@@ -68,7 +68,7 @@ def test_a_pilot_asks_for_what_scatters():
 class Runner:
     """In the place of run.py: every run of a plan takes `took` seconds, rounds end when the minutes do. fail: calls that end with a status."""
 
-    def __init__(self, program, took=2.0, scatter=0.01, fail=()):
+    def __init__(self, program, took=3.0, scatter=0.01, fail=()):
         self.program, self.took, self.scatter, self.fail, self.calls = program, took, scatter, list(fail), []
         self.rng, self.clock = np.random.default_rng(3), 1e9
 
@@ -82,9 +82,10 @@ class Runner:
         store.append({"kind": "session", "session": session, "plan": name, "title": a_plan.title, "scale": "night", "runs": [r.id for r in a_plan.runs], "commit": "c", "program": self.program,
                       "started_unix_s": self.clock, "argv": [], "machine": {"node": "n", "cores": 2}})  # fmt: skip
         end = self.clock + 60 * minutes
-        made = fig05()["fig05"].one(method="normal").runs[0].record
+        made, cut = fig05()["fig05"].one(method="normal").runs[0].record, False
         for k in range(max(repeats or r.repeats for r in a_plan.runs)):
-            if self.clock + self.took * len(a_plan.runs) > end:
+            cut = cut or self.clock + self.took * len(a_plan.runs) > end
+            if cut:
                 break
             for r in a_plan.runs:
                 if (r.key(self.program), k) not in done:
@@ -92,7 +93,7 @@ class Runner:
                     store.append({**made, "session": session, "plan": name, "scale": "night", "id": r.id, "repeat": k, "params": r.params, "key": r.key(self.program), "program": self.program, "knobs": {},
                                   "started_unix_s": self.clock, "wall_s": self.took, "report": {**made["report"], "seconds": seconds, "backend": r.params.get("method", "aio").split("-")[0]}})  # fmt: skip
                     self.clock += self.took
-        return 0
+        return cli.OUT_OF_TIME if cut else 0
 
 
 @pytest.fixture
@@ -119,7 +120,8 @@ def test_a_plan_of_numbers_has_a_pilot(folders):
     fixed = json.loads((folder / "results" / "fig05" / "repeats.json").read_text())
     assert runner.calls[0] == ("fig05", 5, 50.0) and runner.calls[1][:2] == ("fig05", fixed["repeats"]) and runner.calls[2][:2] == ("table2", None)
     asked = [c["pairs"] for c in fixed["comparisons"].values()]
-    assert fixed["repeats"] == max([9, *(n for n in asked if n <= fixed["room"])]) > 9 and rounds(folder, "fig05") == set(range(fixed["repeats"]))
+    assert fixed["repeats"] == max([13, *(n for n in asked if n <= fixed["room"])]) and rounds(folder, "fig05") == set(range(fixed["repeats"]))
+    assert results.read_plan(folder / "packed" / "fig05.jsonl.gz").sessions[-1]["repeats"] == fixed, "and what fixed them is packed"
     assert {p.name for p in (folder / "packed").iterdir()} == {"fig05.jsonl.gz", "table2.jsonl.gz"} and rounds(folder, "table2") == {0}
     again = Runner(program)
     again.fail = [7]
@@ -133,8 +135,20 @@ def test_minutes_bound_the_rounds(folders):
     assert start(runner, "fig05-large") == 0
     fixed = json.loads((folder / "results" / "fig05-large" / "repeats.json").read_text())
     a_round = 20 * len(plan.load(plan.PLANS / "fig05-large.toml", "night").runs)
-    assert fixed["room"] == 3000 // a_round and fixed["out_of_reach"] and len(rounds(folder, "fig05-large")) == fixed["repeats"] == min(9, fixed["room"])
+    assert fixed["room"] == 3000 // a_round and fixed["out_of_reach"] and len(rounds(folder, "fig05-large")) == fixed["repeats"] == min(13, fixed["room"])
     assert runner.clock - 1e9 <= 3000
+
+
+def test_a_plan_that_was_cut_is_not_packed(folders, capsys):
+    """Nine rounds of 160 s do not fit into 10 minutes and a quarter of that: the next plan is taken up, the status says so, and more minutes end it."""
+    folder, program, start = folders
+    took = 160 / len(plan.load(plan.PLANS / "enough.toml", "night").runs)
+    assert start(Runner(program, took=took), "enough", "table2", "--minutes", "10") == cli.OUT_OF_TIME
+    said = capsys.readouterr().err
+    assert "enough did not end within its 10 minutes" in said and "not whole: enough;" in said
+    assert [p.name for p in (folder / "packed").iterdir()] == ["table2.jsonl.gz"] and 0 < len(rounds(folder, "enough")) < 9
+    assert start(Runner(program, took=took), "enough", "--minutes", "30") == 0 and rounds(folder, "enough") == set(range(9))
+    assert (folder / "packed" / "enough.jsonl.gz").exists()
 
 
 def test_an_interrupted_night_goes_on(folders):
@@ -145,7 +159,7 @@ def test_an_interrupted_night_goes_on(folders):
     fixed = json.loads((folder / "results" / "fig05" / "repeats.json").read_text())["repeats"]
     runner.calls.clear()
     assert start(runner, "fig05") == 0
-    assert [c[1] for c in runner.calls] == [5, fixed] and runner.calls[1][2] < 50 and (folder / "packed" / "fig05.jsonl.gz").exists()
+    assert [c[1] for c in runner.calls] == [5, fixed] and runner.calls[1][2] < 50 * night.TO_END and (folder / "packed" / "fig05.jsonl.gz").exists()
 
 
 def test_every_plan_of_the_night_is_one(capsys):
@@ -153,6 +167,14 @@ def test_every_plan_of_the_night_is_one(capsys):
     assert set(night.PLANS) == speak - {"kernel"}, "the page about the kernel has a script of its own"
     assert night.main(["--list"]) == 0 and "left:" in capsys.readouterr().out
     assert night.main(["fig99"]) == 2 and "fig99" in capsys.readouterr().err
+
+
+def test_runs_that_are_too_short_end_a_plan(folders, capsys):
+    """Runs of 1.5 s decide nothing, however often they are repeated: no more than the pilot is run, nothing is packed, and the next plan has its turn."""
+    folder, program, start = folders
+    runner = Runner(program, took=1.5)
+    assert start(runner, "fig05", "table2") == 0 and [c[:2] for c in runner.calls] == [("fig05", 5), ("table2", None)]
+    assert "fig05: not run on and not packed" in capsys.readouterr().err and {p.name for p in (folder / "packed").iterdir()} == {"table2.jsonl.gz"}
 
 
 # ------------------------------------------------------------------ packing

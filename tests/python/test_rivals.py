@@ -36,7 +36,9 @@ from rivalry.kernel import Kernel  # noqa: E402
 from rivalry.passes import direct, fused  # noqa: E402
 from rivalry.planes import Mapped  # noqa: E402
 from rivalry.settings import settings_of  # noqa: E402
+from rivalry import table as run_table  # noqa: E402
 from rivalry.tasks import advance_block  # noqa: E402
+from runner import removing  # noqa: E402
 
 sys.path[:] = path  # which it changes; experiments/ has another run.py
 
@@ -113,7 +115,7 @@ def test_blocks_with_their_halo_are_the_reference(kernel):
 
 def command(place, out, *more):
     return [sys.executable, RIVALS / "run.py", "--quick", "--python", PYTHON, "--data", place, "--tools", out / "tools", "--output", out, "--keep-cache",
-            "--settings", 2, "--factors", 4, *more]  # fmt: skip
+            "--settings", 2, "--factors", 4, "--repeats", 1, "--read-ahead", "machine", *more]  # fmt: skip
 
 
 def sh(words, build, **more):
@@ -222,6 +224,31 @@ def test_a_wrong_result_is_no_result(build, quick_place, tmp_path, monkeypatch):
     assert "all 2 settings failed: another result" in (tmp_path / "rivals.md").read_text()
 
 
+def test_the_disk_reads_ahead_as_linux_does(tmp_path, monkeypatch):
+    """While the runs last, whatever the disk came with; what it is then is told. `machine` and a place on no disk leave it alone."""
+    disk = tmp_path / "disk"
+    disk.write_text("8192\n")
+    monkeypatch.setenv("MEMEXT_STATE", str(tmp_path / "state"))
+    monkeypatch.setitem(run.knobs.FILES, "read_ahead_kb", str(tmp_path / "{device}"))
+    monkeypatch.setattr(removing, "SETTING_PLACES", (str(tmp_path) + "/.*",))
+    with run.registry.Owner("test") as owner:
+        for words, device, wanted in (([], "disk", 128), (["--read-ahead", "512"], "disk", 512), (["--read-ahead", "machine"], "disk", 8192), (["--no-system"], "disk", 8192), ([], "", None)):
+            monkeypatch.setattr(run.host, "device_of", lambda path, device=device: device)
+            o = run.options(["--quick", *words])
+            with run.read_ahead(o, owner):
+                assert o.read_ahead_kb == wanted and int(disk.read_text()) == (wanted or 8192)
+            assert disk.read_text().strip() == "8192"
+    with pytest.raises(SystemExit):
+        run.options(["--quick", "--read-ahead", "much"])
+
+
+def test_each_has_the_same_slack():
+    """What a process takes before it has seen data is its own; beside that the limits are equal."""
+    runs = types.SimpleNamespace(bases={"star7 memmap": 32 * run_table.MIB})
+    case = types.SimpleNamespace(name="star7")
+    assert run.Runs.base(runs, case, "memmap") == 32 * run_table.MIB and run.Runs.base(runs, case, "memext") == run.Runs.base(runs, case, "umap") == run_table.PROGRAM
+
+
 def test_patience():
     """A setting is ended when it has taken twice what the best so far would have, starting included; without one, and where that is longer, at --limit; swap and memext get three times it."""
     patience = lambda *words: run.Runs.patience(types.SimpleNamespace(o=types.SimpleNamespace(limit=10.0)), *words)
@@ -266,7 +293,11 @@ def test_the_table(tmp_path):
     assert rows["memmap"]["ratio"] == pytest.approx(103 / 4) and rows["memmap-k"]["ratio"] == pytest.approx(15 / 4) and rows["memmap"]["moved"] == 160
     assert "out of memory" in rows["h5py"]["why"] and "not installed" in rows["umap"]["why"]
     said = rivals.findings(list(rows.values()))
-    assert "memmap-k, takes 3.8 times" in said[0] and "memmap, takes 25.8 times" in said[1]
+    assert "memmap-k, takes 3.8 times" in said[0] and "memmap, takes 25.8 times" in said[1] and "(single runs; the goal is 3 times)" in said[0] and "(single runs, of which 10 steps were measured; the goal is 20" in said[1]
+    record["records"] += [{**r, "repeat": k, "seconds": r["seconds"] * k, "step_s": r["step_s"] * k} for r in record["records"] if r["rival"] == "memmap-k" for k in (2, 4)]
+    three = rivals.findings(rivals.summary(record, rivals.groups(record)[0]))
+    assert "takes 6.8 times as long as memext (3.0 to 17.0 in 3 runs of each; the goal is 3 times)" in three[0]
+    record["records"] = record["records"][:-2]
     (tmp_path / "rivals").mkdir()
     (tmp_path / "rivals" / "rivals.json").write_text(json.dumps(record))
     assert rivals.main([str(tmp_path / "rivals" / "rivals.json")]) == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every row of analysis/claims comes out confirmed, refuted and undecided (or not tested), by numbers made up for it."""
+"""Every row of analysis/claims comes out confirmed, as one that does not hold here, and undecided (or not tested), by numbers made up for it."""
 import copy
 import sys
 from pathlib import Path
@@ -16,8 +16,8 @@ from runner.plan import PlanError  # noqa: E402
 from runner.plan import load as load_plan  # noqa: E402
 
 from analysis import checks, claims, measures, predictions, published, verdicts  # noqa: E402
-from analysis.claim import AT_LEAST_AS_GOOD, AT_MOST, CONFIRMED, LARGER, NOT_TESTED, REFUTED, UNDECIDED, Band, Part, near, near_difference, no_less_than, no_more_than  # noqa: E402
-from analysis.effects import Effect  # noqa: E402
+from analysis.claim import AT_LEAST_AS_GOOD, AT_MOST, CONFIRMED, EACH_LEVEL, INTERVALS, LARGER, NOT_TESTED, REFUTED, UNDECIDED, Band, Part, near, near_difference, no_less_than, no_more_than  # noqa: E402
+from analysis.effects import Effect, rank_rounds  # noqa: E402
 
 KNOWN = published.read_all()
 BY_NAME = {c.name: c for c in claims.CLAIMS}
@@ -31,13 +31,20 @@ def state(name, results):
 # ------------------------------------------------------------------ results that make a finding true (good) or false
 
 
-def fig05(normal=4.0, aio=6.0, mmap=6.267, swap=8.5, plain=400.0, reads=(1.0, 1.9, 5.45), swap_noise=NOISE):
+def fig05(normal=4.0, aio=6.0, mmap=6.6, swap=8.5, plain=400.0, reads=(1.0, 1.9, 5.45), swap_noise=NOISE, without=6.5):
     times = {"aio": aio, "mmap": mmap, "swap": swap}
     groups = [group({"method": "normal", "temporal": False}, normal)]
     for (m, t), read in zip(times.items(), reads):
         count = {"swap_in_bytes": int(GIB * read), "swap_out_bytes": GIB} if m == "swap" else {"storage_read_bytes": int(GIB * read)}
         groups += [group({"method": m, "temporal": True}, t, backend=m, noise=swap_noise if m == "swap" else NOISE, kernel=lambda noise, c=count: {k: int(v * noise) for k, v in c.items()}), group({"method": m, "temporal": False}, plain, backend=m)]
-    return plan("fig05", *groups)
+    return plan("fig05", *groups, group({"method": "mmap-no-commit", "temporal": True}, without, backend="mmap"))
+
+
+def unstable(scatter=0.2, rounds=13):
+    """Times of swap that scatter so much more than aio's 1 %."""
+    rng = np.random.default_rng(5)
+    wild, calm = (tuple(np.exp(x * rng.normal(size=rounds))) for x in (scatter, 0.01))
+    return plan("fig05", group({"method": "swap", "temporal": True}, 8.5, noise=wild, repeats=rounds), group({"method": "aio", "temporal": True}, 6.0, noise=calm, repeats=rounds))
 
 
 def fig06(largest=0.95, stream=0.8, first=1.0, size="2GiB"):
@@ -68,7 +75,7 @@ def enough(mapped=4.2):
 
 def fig12(direct=30.0, through=20.0, aio3y=5.0, with_enough=4.0):
     groups = [group({"backend": "mmap", "algorithm": a, "room": "enough"}, with_enough) for a in measures.ON_MAPPING]
-    for room in ("x2", "x4"):
+    for room in ("x2",):
         groups += [group({"backend": "mmap", "algorithm": a, "room": room}, direct) for a in measures.ON_MAPPING]
         groups += [group({"backend": "mmap", "algorithm": a, "room": room}, through) for a in measures.THROUGH_BLOCKS]
         groups += [group({"backend": "aio", "algorithm": a, "room": room}, t) for a, t in (("skewed", 9.0), ("skewed-y", aio3y), ("skewed-min", 4.5))]
@@ -107,20 +114,24 @@ def devices(gain={("skewed-y", "slow"): 1.3, ("skewed-y", "fast"): 1.6, ("skewed
     return plan("devices", *(group({"algorithm": a, "device": d, "tuner": t}, 4.0 * (g if t == "manual" else 1)) for (a, d), g in gain.items() for t in ("manual", "blk")))
 
 
-def fig24(share=0.00095, grows=5.0):
-    def one(machine, size, s):
-        return group({"machine": machine, "size": size, "search": "exhaustive"}, 1000.0, search=lambda noise: {"seconds": 1000 * s * noise}, predicted_seconds=1000.0)
+def fig24(share=0.00095, grows=1.0):
+    """The search's time at four times the size is `grows` times four times; the smallest problem has half of the steps."""
 
-    return plan("fig24", *(one(m, size, s) for m in ("crest4", "crest6") for size, s in (("128GiB", share), ("512GiB", share * grows if grows < 1 else share * 1.12))))
+    def one(machine, size, nt, seconds, run):
+        return group({"machine": machine, "size": size, "search": "exhaustive", "nt": nt}, 1000.0, search=lambda noise: {"seconds": seconds * noise}, predicted_seconds=run)
+
+    rows = (("128GiB", 500, 0.1, 0.1 / share), ("256GiB", 1000, 1.0, 1.0 / share), ("1TiB", 1000, 4.0 * grows, 1.0))
+    return plan("fig24", *(one(m, *row) for m in ("crest4", "crest6") for row in rows))
 
 
-def before_after(after=0.57):
-    return plan("before-after", *(group({"backend": b, "step": s}, t) for b in ("aio", "mmap") for s, t in (("before", 4.0), ("after", 4.0 * after))))
+def before_after(after=0.57, aio=6.0, mmap=8.0):
+    """Times after the optimisation, 4 s of normal execution; those before it are `after` times shorter of."""
+    times = {"aio": aio, "mmap": mmap}
+    return plan("before-after", group({"backend": "dram", "step": "after"}, 4.0), *(group({"backend": b, "step": s}, t) for b, a in times.items() for s, t in (("before", a / after), ("after", a))))
 
 
-def layout(padded=2.0, shared=0.6):
-    return plan("layout", group({"what": "layout", "rows": "padded"}, normal=lambda noise: padded * noise), group({"what": "layout", "rows": "plain"}, normal=lambda noise: 1.5),
-                group({"what": "share", "algorithm": "direct-skewed-opt"}, 4.0 * shared), group({"what": "share", "algorithm": "direct-skewed"}, 4.0))  # fmt: skip
+def layout(padded=2.0):
+    return plan("layout", group({"what": "layout", "rows": "padded"}, normal=lambda noise: padded * noise), group({"what": "layout", "rows": "plain"}, normal=lambda noise: 1.5))
 
 
 def table2(change=0):
@@ -134,24 +145,18 @@ def table2(change=0):
     return plan("table2", *groups)
 
 
-def hhrt(best=0.56, one=0.034, ends=0.8, slow=0.5):
+def hhrt(best=0.56, one=0.034, ends=0.8):
     """Speeds relative to inside: of the best k, of k = 1 (of the best), of the largest k (of the best)."""
-    groups = [group({"place": "inside", "k": 8}, 3.0), group({"place": "slow", "k": 16}, 3.0 / best / slow)]
+    groups = [group({"place": "inside", "k": 8}, 3.0)]
     return plan("hhrt", *groups, *(group({"place": "beyond", "k": k}, 3.0 / best / factor) for k, factor in ((1, one), (8, 0.7), (16, 1.0), (64, ends))))
 
 
-def ktable(device=(0.946, 0.839), flash=(0.532, 0.119), one=(0.0666, 0.065, 0.0338, 0.03), ends=0.7, last="done"):
-    """Speeds relative to inside: of the best k beyond the device and beyond DRAM; of k = 1 and of the largest, of the best."""
+def ktable(device=(0.946, 0.839), flash=(0.532, 0.119)):
+    """Speeds relative to inside: of the best k beyond the device and beyond DRAM."""
     groups = [group({"gib": 6, "k": 1, "tier": "device"}, 6.0)]
-    for gib, best, one_k in zip((16, 48, 96, 192), (*device, *flash), one):
-        groups += [group({"gib": gib, "k": k, "tier": "dram" if gib < 64 else "flash"}, 6.0 / best / factor) for k, factor in ((1, one_k), (8, 0.7), (32, 1.0), (96, ends))]
-    found = plan("ktable", *groups)
-    if last != "done":
-        for g in found["ktable"].groups.values():
-            if g["gib"] > 64 and g["k"] > 64:
-                for r in g.runs:
-                    r.record.update(status="failed", stderr=last, report=None)
-    return found
+    for gib, best in zip((16, 48, 96, 192), (*device, *flash)):
+        groups += [group({"gib": gib, "k": k, "tier": "dram" if gib < 64 else "flash"}, 6.0 / best / factor) for k, factor in ((8, 0.7), (32, 1.0), (96, 0.8))]
+    return plan("ktable", *groups)
 
 
 def fig7a(rows=40.0, frontier=0.8, ends=3.0):
@@ -178,13 +183,14 @@ def table1w(change=0):
     return plan("table1w", *groups)
 
 
-def fig4w(into=2.0):
-    return plan("fig4w", *(group({"run": n}, plan={"layout": n}, preprocess_seconds=lambda noise, c=c: c * noise, postprocess_seconds=1.0) for n, c in (("block", 1.0), ("frontier", into))))
+def fig4w(into=2.0, seconds=3.0, inputs={"za": "in.npy"}):
+    ways = lambda c: {"preprocess": lambda noise: {"za": seconds * c * noise, "zb": 1.0}, "postprocess": lambda noise: {"za": seconds}}  # noqa: E731
+    return plan("fig4w", *(group({"run": n}, plan={"layout": n}, inputs=inputs, **ways(c)) for n, c in (("block", 1.0), ("frontier", into))))
 
 
 def predicted(ratio=1.05):
-    """Eight configurations whose seconds were predicted as so much of the measured."""
-    return plan("any", *(group({"run": k}, 4.0, predicted_seconds=4.0 * ratio * NOISE[k % 6]) for k in range(8)))
+    """Fourteen problems of two configurations each, whose seconds were predicted as so much of the measured."""
+    return plan("any", *(group({"run": k, "arm": a}, 4.0, predicted_seconds=4.0 * ratio * NOISE[k % 6], problem={"nx": 100 + k}) for k in range(14) for a in range(2)))
 
 
 def rivals(other=1.3):
@@ -202,18 +208,21 @@ CASES = {
     "order": (fig05(mmap=9, swap=14), fig05(aio=20, mmap=9), None),
     "order-large": (large(fig05(mmap=9, swap=14)), large(fig05(aio=20, mmap=9)), None),
     "temporal": (fig05(), fig05(plain=3.0), None),
-    "cost-without": (fig05(plain=230), fig05(plain=1000), None),
-    "cost-with": (fig05(), fig05(swap=14), None),
-    "cost-with-large": (large(fig05()), large(fig05(swap=14)), None),
+    "cost-without": (fig05(plain=215), fig05(plain=1000), None),
+    "cost-with": (fig05(mmap=8.1), fig05(mmap=14), None),
+    "cost-after-large": (before_after(), before_after(mmap=14.0), None),
+    "cost-before-large": (large(fig05(mmap=6.3)), large(fig05(swap=14)), None),
     "fewest-reads": (fig05(), fig05(reads=(2.5, 1.9, 5.0)), None),
     "read-factor": (fig05(), fig05(reads=(1.0, 3.0, 5.45)), None),
     "read-factor-large": (large(fig05()), large(fig05(reads=(1.0, 3.0, 5.45))), None),
-    "mmap-of-aio": (fig05(), fig05(mmap=6.0), None),
+    "mmap-of-aio": (large(fig05()), large(fig05(mmap=6.0)), None),
+    "mmap-of-aio-after": (before_after(), before_after(mmap=6.0), None),
     "write-factor": LINES,
     "io-shares": LINES,
-    "swap-unstable": (fig05(swap_noise=tuple(n**9 for n in NOISE)), fig05(), None),
+    "io-shares-after": LINES,
+    "swap-unstable": (unstable(), unstable(0.0003), unstable(0.01)),
     "flat-bandwidth": LINES,
-    "full-bandwidth": LINES,
+    "useful-bandwidth": LINES,
     "fixed-dram": (fig06(), fig06(largest=0.6), fig06(size="1GiB")),
     "flat-speed": (fig06(), fig06(largest=0.6), None),
     "aio-mmap": (fig07(), fig07(large=1.4), None),
@@ -225,14 +234,12 @@ CASES = {
     "enough-fast": (enough(), enough(mapped=9.0), None),
     "deteriorate": (fig12(), fig12(direct=3.0), None),
     "blocks": (fig12(), fig12(through=40.0), None),
-    "blocks-x4": (fig12(), fig12(through=40.0), None),
     "fastest": (fig12(), fig12(aio3y=12.0), None),
     "typical-size": (divisions(), divisions(1.1), fail(divisions())),
     "balanced": (divisions(), divisions(1.1), fail(divisions())),
     "unbalanced": (divisions(), divisions(1.1), fail(divisions())),
     "blk-time": (fig19(), fig19(blk=9.0), None),
     "blk-time-share": (fig19(), fig19(blk=2.2), None),
-    "naive-time": (fig19(), fig19(naive=9.0), None),
     "blk-bytes": (fig19(), fig19(blk_bytes=1.4), fail(fig19())),
     "aio5y-bytes": (fig19(), fig19(three_bytes=0.9), fail(fig19())),
     "aio5y-time": (fig19(), fig19(three=0.7), None),
@@ -242,23 +249,19 @@ CASES = {
     "update-dominates": (fig22(), fig22(update=0.1), None),
     "y-cheaper": (divisions(), divisions(1.1), fail(divisions())),
     "gain-aio3y": (devices(), devices({("skewed-y", "slow"): 1.05, ("skewed-y", "fast"): 1.1, ("skewed-min", "slow"): 1.4, ("skewed-min", "fast"): 1.4}), None),
-    "gain-fast": (devices(), devices({("skewed-y", "slow"): 1.6, ("skewed-y", "fast"): 1.1, ("skewed-min", "slow"): 1.4, ("skewed-min", "fast"): 1.4}), None),
     "tuning-share": (fig24(), fig24(share=0.01), None),
     "tuning-grows": (fig24(), fig24(grows=0.3), None),
     "before-after": (before_after(), before_after(1.1), None),
-    "optimised": (layout(), layout(padded=1.2), None),
+    "padded": (layout(), layout(padded=1.2), None),
+    "commits": (fig05(), fig05(without=4.0), None),
     "table2": (table2(), table2(change=1), None),
     "hhrt-speed": (hhrt(), hhrt(best=0.2), None),
     "hhrt-k1": (hhrt(), hhrt(one=0.3), None),
     "hhrt-optimum": (hhrt(), hhrt(ends=1.6), None),
-    "hhrt-devices": (hhrt(), hhrt(slow=1.2), None),
     "hhrt-weak": LINES,
     "ktable-device": (ktable(), ktable(device=(0.5, 0.5)), None),
     "ktable-flash": (ktable(), ktable(flash=(0.05, 0.05)), None),
-    "ktable-k1": (ktable(), ktable(one=(0.3, 0.3, 0.3, 0.3)), None),
-    "ktable-optimum": (ktable(), ktable(ends=1.6), None),
-    "ktable-killed": (ktable(last="out of memory"), ktable(), ktable(last="no disk")),
-    "wave-conversion": (fig4w(), fig4w(into=0.5), None),
+    "wave-conversion": (fig4w(), fig4w(into=0.8, seconds=5.0), fig4w(seconds=0.4)),
     "wave-rows": (fig7a(), fig7a(rows=6.0), None),
     "wave-frontier": (fig7a(), fig7a(frontier=1.3), None),
     "wave-frontier-share": (fig7a(), fig7a(frontier=0.9), None),
@@ -295,7 +298,7 @@ def test_what_was_not_run_is_not_tested(name):
     assert state(name, {p: empty for p in BY_NAME[name].plans}) == NOT_TESTED
 
 
-@pytest.mark.parametrize("name", [n for n, c in CASES.items() if c is not LINES and n not in ("mmap-killed", "ktable-killed")])
+@pytest.mark.parametrize("name", [n for n, c in CASES.items() if c is not LINES and n != "mmap-killed"])
 def test_failed_runs_leave_it_open(name):
     """All runs failed: nothing is confirmed or refuted by that, and where there are comparisons the reason stands with them."""
     found = verdicts.decide(BY_NAME[name], fail(copy.deepcopy(CASES[name][0])), KNOWN)
@@ -315,9 +318,12 @@ def equal_results(scale, noise=lambda: NOISE, repeats=5):
             continue  # a plan of one scale alone
         groups = []
         for k, r in enumerate(a_plan.runs):
-            g = group(dict(r.params), limit=r.limit, repeats=repeats, noise=noise(), normal=lambda n: n, search=lambda n: {"seconds": n}, plan={"tuner": r.params.get("tuner", "blk"), "bt": 5 if path.stem == "divisions" else k + 2},
-                      preprocess_seconds=lambda n: n, postprocess_seconds=lambda n: n, seconds_per_wave=lambda n: n)  # fmt: skip
+            g = group(dict(r.params), limit=r.limit, repeats=repeats, noise=noise(), normal=lambda n: n, search=lambda n: {"seconds": n}, plan={"tuner": r.params.get("tuner", "blk" if r.params.get("choice") == "blk" else "manual"), "bt": 5 if path.stem == "divisions" else k + 2},
+                      preprocess=lambda n: {"za": 4 * n}, postprocess=lambda n: {"za": 4 * n}, inputs={"za": "in.npy"}, seconds_per_wave=lambda n: n)  # fmt: skip
+            scatter = noise()
             for one in g.runs:
+                n = scatter[one.repeat % len(scatter)]
+                one.record["seen"] = {"bandwidth_variation": 0.1 * n, "useful_bytes": 1e9 * n, "busy_s": 1.0, "io_share": min(1.0, 0.25 * n), "sweep_visibility": 0.01 * n}
                 if "wavefront" in r.words:
                     one.record["report"]["plan"] = {}
                 else:
@@ -334,11 +340,11 @@ def test_the_plans_feed_the_rows(scale):
     results = equal_results(scale)
     open_rows = {c.name: c.plans for c in claims.CLAIMS if state(c.name, results) == NOT_TESTED}
     needs = {n: set(p) - set(results) for n, p in open_rows.items()}
-    assert set(needs) <= {"sweep", "counters", "io-shares", "hhrt-weak"} | ({n for n in needs if n.endswith("-large")} if scale != "night" else set()), needs  # timelines; several machines; the night alone
+    assert set(needs) <= {"counters", "hhrt-weak"} | ({n for n in needs if BY_NAME[n].plans[0].endswith("-large")} if scale != "night" else set()) | ({"commits", "tuning-grows"} if scale == "quick" else set()), needs  # device counters; several machines; the night alone
 
 
 # Rows that say that two things are alike: nothing that differs is what they claim.
-ALIKE = {"enough-fast", "flat-speed", "blk-bytes", "regret", "prediction"}
+ALIKE = {"enough-fast", "flat-speed", "regret", "prediction", "commits"}
 
 
 @pytest.mark.parametrize("scale", ["quick", "night"])
@@ -348,7 +354,7 @@ def test_no_effect_confirms_no_effect_alone(scale):
     results = equal_results(scale, lambda: tuple(np.exp(0.01 * rng.normal(size=10))), 10)
     found = {c.name: verdicts.decide(c, results, KNOWN) for c in claims.CLAIMS}
     assert not [(n, v.numbers) for n, v in found.items() if v.state == CONFIRMED and n not in ALIKE]
-    assert not [(n, v.numbers) for n, v in found.items() if v.state == REFUTED and n in ALIKE and n != "blk-bytes"]
+    assert not [(n, v.numbers) for n, v in found.items() if v.state == REFUTED and n in ALIKE]
 
 
 @pytest.mark.parametrize("name", sorted(ALIKE))
@@ -370,26 +376,33 @@ def saw(results, of):
 @pytest.mark.parametrize("aio, others, expected", [(0.1, 0.3, CONFIRMED), (0.4, 0.1, REFUTED), (None, 0.3, UNDECIDED)])
 def test_flat_bandwidth(aio, others, expected):
     """By the one measure; a run too short to have periods leaves it open."""
-    results = saw(fig05(), lambda r: {"bandwidth_variation": aio if r.params["method"] == "aio" else others * NOISE[r.repeat]})
+    results = saw(large(fig05()), lambda r: {"bandwidth_variation": aio if r.params["method"] == "aio" else others * NOISE[r.repeat]})
     assert state("flat-bandwidth", results) == expected
 
 
 @pytest.mark.parametrize("aio, others, waste, expected", [(90, 50, 1, CONFIRMED), (40, 80, 1, REFUTED), (None, 80, 1, UNDECIDED), (60, 90, 2, CONFIRMED)])
-def test_full_bandwidth(aio, others, waste, expected):
+def test_useful_bandwidth(aio, others, waste, expected):
     """Bytes that are read needlessly are no bandwidth."""
 
     def of(r):
         rate = aio if r.params["method"] == "aio" else others / waste
-        return {"useful_bytes": rate and rate * NOISE[r.repeat] * 10, "busy_s": rate and 10.0, "best_rate": 100.0}
+        return {"useful_bytes": rate and rate * NOISE[r.repeat] * 10, "busy_s": rate and 10.0}
 
-    assert state("full-bandwidth", saw(fig05(), of)) == expected
+    assert state("useful-bandwidth", saw(fig05(), of)) == expected
 
 
 @pytest.mark.parametrize("shares, expected", [((0.067, 0.251, 0.504), CONFIRMED), ((0.5, 0.251, 0.504), REFUTED), (None, UNDECIDED)])
 def test_io_shares(shares, expected):
     share = dict(zip(("aio", "mmap", "swap"), shares or ()))
-    results = saw(fig05(), lambda r: {"io_share": share[m] * NOISE[r.repeat] if (m := r.params["method"]) in share else None})
+    results = saw(large(fig05()), lambda r: {"io_share": share[m] * NOISE[r.repeat] if (m := r.params["method"]) in share else None})
     assert state("io-shares", results) == expected
+
+
+@pytest.mark.parametrize("shares, expected", [((0.119, 0.347), CONFIRMED), ((0.067, 0.251), REFUTED), (None, UNDECIDED)])
+def test_io_shares_after(shares, expected):
+    share = dict(zip(("aio", "mmap"), shares or ()))
+    results = saw(before_after(), lambda r: {"io_share": share[b] * NOISE[r.repeat] if (b := r.params["backend"]) in share else None})
+    assert state("io-shares-after", results) == expected
 
 
 @pytest.mark.parametrize("wrote, expected", [(1.44, CONFIRMED), (1.0, REFUTED), (None, UNDECIDED)])
@@ -441,9 +454,73 @@ def test_the_rule_of_a_part():
 
 
 def test_many_looks_do_not_refute_by_chance():
-    """What one comparison refutes, one of twenty does not: its interval is wider."""
+    """What one comparison refutes, one of two hundred does not: its interval is wider. What is shown is what decides."""
     edge = Effect((1.04, 1.01, 1.06, 1.02, 1.05))
-    assert edge.interval()[0] > 1.005 and Part("", edge, Band(0.0, 1.005)).state(1) == REFUTED and Part("", edge, Band(0.0, 1.005)).state(40) == UNDECIDED
+    part = Part("edge", edge, Band(0.0, 1.005))
+    assert edge.interval()[0] > 1.005 and part.state() == REFUTED and part.state(EACH_LEVEL) == UNDECIDED and edge.interval(EACH_LEVEL)[0] < 1.005
+    low, high = edge.interval(EACH_LEVEL)
+    assert f"[{low:.3g} to {high:.3g}]" in part.say(EACH_LEVEL)
+
+
+def test_the_table_has_no_more_intervals_than_it_is_widened_for():
+    """Timed comparisons of all plans of the night, those that are printed beside included, and those that a test settles; a ratio of which both order and number are claimed has one interval."""
+    results = equal_results("night")
+    intervals = len({(c.plans, p.label) for c in claims.CLAIMS if set(c.plans) <= set(results) for p in c.parts(results, KNOWN) if p.effect is None or not p.effect.exact})
+    assert 100 < intervals <= INTERVALS
+    n = rank_rounds(EACH_LEVEL)
+    assert 2.0 ** (1 - n) <= EACH_LEVEL < 2.0 ** (2 - n) and f"From {n} rounds on" in verdicts.RULES
+
+
+def test_a_number_beside_decides_nothing():
+    """Without temporal blocking mmap and aio are printed beside swap, wherever they lie."""
+    results = fig05(plain=215)
+    for g in results["fig05"].select(method="mmap", temporal=False):
+        for r in g.runs:
+            r.record["report"]["seconds"] *= 9
+    found = verdicts.decide(BY_NAME["cost-without"], results, KNOWN)
+    assert found.state == CONFIRMED and "; beside it mmap / normal 484" in found.numbers and "aio / normal 53.8" in found.numbers and found.effect.startswith("53.8 [")
+
+
+def test_a_share_of_nothing_counts():
+    """Runs of aio in which no core was idle are shares of 0, not runs that were not counted."""
+    shares = (0.0, 0.0, 0.07, 0.0, 0.06, 0.0)
+    results = saw(large(fig05()), lambda r: {"io_share": shares[r.repeat] if r.params["method"] == "aio" else 0.4})
+    part = next(iter(BY_NAME["io-shares"].parts(results, KNOWN)))
+    assert part.effect.n == 6 and part.effect.value < 0.04 and part.effect.interval()[0] == 0.0
+
+
+def test_swap_scatters_only_where_a_test_says_so():
+    """Two samples of the same scatter confirm nothing, a hundred times; single outliers do not either."""
+    assert [state("swap-unstable", unstable(0.01, 13))] * 1 == [UNDECIDED]
+    rng = np.random.default_rng(11)
+    for _ in range(100):
+        a, b = (tuple(np.exp(0.05 * rng.normal(size=13))) for _ in range(2))
+        results = plan("fig05", group({"method": "swap", "temporal": True}, 8.5, noise=a, repeats=13), group({"method": "aio", "temporal": True}, 6.0, noise=b, repeats=13))
+        assert state("swap-unstable", results) == UNDECIDED
+
+
+def test_conversions_are_those_of_a_file():
+    """Matrices that were made, not read, are not what Fig. 4 times; conversions below 2 s decide nothing."""
+    assert state("wave-conversion", fig4w(inputs={})) == NOT_TESTED
+    found = verdicts.decide(BY_NAME["wave-conversion"], fig4w(seconds=0.4), KNOWN)
+    assert found.state == UNDECIDED and "conversions of 0.4 s are too short to decide" in found.numbers
+
+
+def test_six_variants_of_a_run_are_one_witness():
+    """Fourteen configurations of one problem have no interval, of fourteen problems one."""
+    one = plan("any", *(group({"run": k}, 4.0, predicted_seconds=4.1) for k in range(14)))
+    assert predictions.errors_by_problem([p for p in predictions.predictions(one) if p.counts]) == [pytest.approx(0.025, abs=0.01)]
+    assert state("prediction", one) == UNDECIDED and "an interval asks for 13 problems" in verdicts.decide(BY_NAME["prediction"], one, KNOWN).numbers
+
+
+def test_tuning_time_is_compared_at_equal_steps():
+    """256 GiB and 1 TiB have 1000 steps; the search for 128 GiB, with half of them, counts for nothing. Twice the time for four times the size is no proportion."""
+    found = verdicts.decide(BY_NAME["tuning-grows"], fig24(), KNOWN)
+    assert found.state == CONFIRMED and "1TiB / 256GiB, over the ratio of sizes 1 " in found.numbers and state("tuning-grows", fig24(grows=0.5)) == REFUTED
+
+
+def test_as_many_bytes_as_manual_choice_are_not_fewer():
+    assert state("blk-bytes", fig19(blk_bytes=1.3)) == REFUTED
 
 
 def test_equal_samples_confirm_no_finding_more_often_than_one_in_twenty():
@@ -486,7 +563,7 @@ def test_a_rival_that_does_not_end_is_slower():
 @pytest.mark.parametrize("pairs", [1, 4])
 def test_a_few_pairs_that_do_not_end_confirm_nothing(pairs):
     results = cut(fig12(), pairs)
-    for g in (g for room in ("x2", "x4") for g in results["fig12"].select(algorithm="direct-skewed", room=room)):
+    for g in results["fig12"].select(algorithm="direct-skewed", room="x2"):
         for r in g.runs:
             r.record.update(status="timeout", report=None, timeout_s=60.0)
     found = verdicts.decide(BY_NAME["blocks"], results, KNOWN)
@@ -510,7 +587,7 @@ def test_rules_that_fail_on_one_side(value, most, least):
 def test_a_number_far_better_than_the_published_one_is_no_confirmation():
     """HHRT's 12 % against 1.06; 1.51 times normal execution against 1.05; and at worst of several comparisons."""
     assert state("ktable-flash", ktable(flash=(0.532, 1.06))) == AT_LEAST_AS_GOOD and state("ktable-flash", ktable(flash=(0.2, 1.06))) == REFUTED
-    assert state("cost-with", fig05(aio=4.2, mmap=6.3, swap=8.5)) == AT_LEAST_AS_GOOD
+    assert state("cost-with", fig05(aio=4.2, mmap=8.1)) == AT_LEAST_AS_GOOD
 
 
 def test_runs_as_long_as_blk_tunes_confirm_no_excess():
@@ -552,9 +629,9 @@ def test_predictions_with_rates_of_the_minute_decide():
         for r in g.runs:
             r.record["near"] = {"predicted_seconds": 1.05 * r.report["seconds"]}
     found = verdicts.decide(BY_NAME["prediction"], results, KNOWN)
-    assert found.state == CONFIRMED and "with rates of the minute before each run in 8 of them; with rates measured once, before all runs: 100 % of 8" in found.numbers
+    assert found.state == CONFIRMED and "with rates of the minute before each run in 28 of the configurations; with rates measured once, before all runs: 100 %" in found.numbers
 
 
 def test_numbers_are_short_and_telling():
     found = verdicts.decide(BY_NAME["fastest"], fig12(aio3y=12.0), KNOWN)
-    assert found.numbers.startswith("12 comparisons: ") and "refuted" in found.numbers and "aio3y / aio2" in found.numbers and len(found.numbers) < 400
+    assert found.numbers.startswith("12 comparisons: ") and "does not hold here" in found.numbers and "aio3y / aio2" in found.numbers and len(found.numbers) < 400

@@ -50,7 +50,7 @@ class Runs:
 
     def save(self):
         origin = {"schema": 1, "command": " ".join(sys.argv), "commit": host.commit(ROOT), "scale": self.o.scale, "kernel": platform.release(), "machine": host.machine(self.o.data),
-                  "versions": self.versions, "absent": self.absent, "steps": self.o.steps, "rivals": {n: v[2] for n, v in RIVALS.items()}, "bases": self.bases}  # fmt: skip
+                  "versions": self.versions, "absent": self.absent, "steps": self.o.steps, "read_ahead_kb": self.o.read_ahead_kb, "rivals": {n: v[2] for n, v in RIVALS.items()}, "bases": self.bases}  # fmt: skip
         os.makedirs(self.o.output, exist_ok=True)
         with open(self.path + ".new", "w") as file:
             json.dump({**origin, "records": self.records}, file, indent=1)
@@ -63,7 +63,7 @@ class Runs:
     def base(self, case, work):
         """Bytes that the process takes before it has seen any data, in whole MiB. Asked twice: the first time numba compiles."""
         if work in ("memext", "umap"):
-            return SLACK + (PROGRAM if work == "memext" else 0)
+            return PROGRAM
         name = f"{case.name} {work}"
         if name not in self.bases:
             job = {"rival": work, "library": case.library, "inputs": case.inputs, "output": "", "work": self.place, "steps": 0, "threads": self.o.threads, "settings": {}}
@@ -82,10 +82,7 @@ class Runs:
                      "--input", f"{fields[0]}={case.inputs[0]}", *itertools.chain(*(("--field", f"{f}={p}") for f, p in zip(fields[1:], case.inputs[1:]))),
                      "--output", f"{fields[0]}={output}", *settings["words"]]  # fmt: skip
             cache = os.path.join(self.o.tools, "cache-calibrated" if settings.get("calibrated") else "cache")
-            if settings.get("calibrated") and not os.path.exists(os.path.join(cache, case.name)):
-                nz, ny, nx = (n - 2 * case.h for n in case.shape)
-                command([words[0], "tune", "--kernel", case.kernel, "-n", nx, ny, nz, "-t", self.o.steps, "-d", self.place, "--dram", dram + PROGRAM, "--calibrate", "--quiet", "--json", "-"], env={**os.environ, "XDG_CACHE_HOME": cache})
-                os.makedirs(os.path.join(cache, case.name))
+            self.compiled(case, cache, dram, ["--calibrate"] if settings.get("calibrated") else [])
             return words, {"XDG_CACHE_HOME": cache}
         program = os.path.join(self.place, f"umap-{case.name}")
         if not os.path.exists(program):
@@ -95,12 +92,21 @@ class Runs:
         return [program, str(steps), str(self.o.threads), str(settings["slab"]), output, folder, *case.inputs], {
             "UMAP_PAGESIZE": str(settings["page"]), "UMAP_BUFSIZE": str(pages), "UMAP_PAGE_FILLERS": str(settings["fillers"]), "UMAP_PAGE_EVICTORS": str(settings["fillers"])}  # fmt: skip
 
+    def compiled(self, case, cache, dram, more):
+        """The kernel is in this cache, outside of any memory limit: the others' compilers run there too."""
+        if os.path.exists(os.path.join(cache, case.name)):
+            return
+        nz, ny, nx = (n - 2 * case.h for n in case.shape)
+        memext = os.path.join(self.o.build, "memext")
+        command([memext, "tune", "--kernel", case.kernel, "-n", nx, ny, nz, "-t", self.o.steps, "-d", self.place, "--dram", dram + PROGRAM, *more, "--quiet", "--json", "-"], env={**os.environ, "XDG_CACHE_HOME": cache})
+        os.makedirs(os.path.join(cache, case.name))
+
     def run(self, case, factor, rival, settings, steps, kind, repeat=0, beat=None):
         """A record: {case, factor, rival, settings, steps, kind, seconds, ..., hash, same | failure}. rival "memory": the plain loop, without a limit.
         beat: a record of the search; what is much slower is ended."""
-        key = {"case": case.name, "shape": list(case.shape), "factor": factor, "rival": rival, "settings": settings, "steps": steps, "kind": kind, "repeat": repeat}
+        key = {"case": case.name, "shape": list(case.shape), "factor": factor, "rival": rival, "settings": settings, "steps": steps, "kind": kind, "repeat": repeat, "read_ahead_kb": self.o.read_ahead_kb}
         for r in self.records:
-            if {k: r[k] for k in key} == key:
+            if {k: r.get(k) for k in key} == key:
                 return r
         self.in_time()
         case.make_inputs()
@@ -117,7 +123,7 @@ class Runs:
                 job["command"], job["settings"] = (lambda words, e: (words, {"environment": e}))(*self.program(case, work, settings, dram, steps, output, folder))
             words = [self.python, os.path.join(HERE, "worker.py"), json.dumps(job)]
             if rival != "memory":
-                record["limit_bytes"] = dram + self.base(case, work)
+                record["limit_bytes"] = dram + self.base(case, work) + SLACK
                 space = ["--swap", str(int(1.3 * case.data_bytes * (1.5 if "k" in settings else 1)) + SLACK), "--swap-dir", self.place] if work == "swap" else []
                 words = [LIMIT, str(record["limit_bytes"]), "--quiet", *space, *(["--no-system"] if self.o.no_system else []), *(["--keep-cache"] if self.o.keep_cache else []), "--", *words]
             record |= self.measured(words, *(self.patience(work, steps, beat) if kind == "search" else (None, "")))
