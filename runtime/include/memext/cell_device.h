@@ -200,10 +200,11 @@ MX_D_FUNCTION int64_t mx_math_labs(int64_t a) { return a < 0 ? -a : a; }
     ONE(trunc)                                                                                               \
     ONE(rint)                                                                                                \
     ONE(round)                                                                                               \
-    ONE(exp) ONE(exp2) ONE(expm1) ONE(log) ONE(log2) ONE(log10) ONE(log1p) ONE(sin) ONE(cos) ONE(tan)        \
-        ONE(sinh) ONE(cosh) ONE(tanh) ONE(asin) ONE(acos) ONE(atan) ONE(asinh) ONE(acosh) ONE(atanh)         \
-            ONE(cbrt) ONE(erf) ONE(erfc) ONE(tgamma) ONE(lgamma) ONE(logb) TWO(fmin) TWO(fmax) TWO(fmod)     \
-                TWO(pow) TWO(atan2) TWO(hypot) TWO(copysign) TWO(fdim) TWO(remainder) TWO(nextafter)
+    ONE(exp)                                                                                                 \
+    ONE(exp2) ONE(expm1) ONE(log) ONE(log2) ONE(log10) ONE(log1p) ONE(sin) ONE(cos) ONE(tan) ONE(sinh)       \
+        ONE(cosh) ONE(tanh) ONE(asin) ONE(acos) ONE(atan) ONE(asinh) ONE(acosh) ONE(atanh) ONE(cbrt)         \
+            ONE(erf) ONE(erfc) ONE(tgamma) ONE(lgamma) ONE(logb) TWO(fmin) TWO(fmax) TWO(fmod) TWO(pow)      \
+                TWO(atan2) TWO(hypot) TWO(copysign) TWO(fdim) TWO(remainder) TWO(nextafter)
 #define MX_D_MATH_1(name)                                                                                    \
     MX_D_FUNCTION double mx_math_##name(double a) { return name(a); }
 #define MX_D_MATH_2(name)                                                                                    \
