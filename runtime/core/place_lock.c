@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <time.h>
+#include <unistd.h>
 
 /* A process that was killed looks like one that lives until it runs once more. */
 enum { MOST_WAITS = 1000, MOST_WAITS_UNSEEN = 200, MOST_WAITS_LIVING = 10, WAIT_NS = 10000000 };
@@ -37,7 +39,7 @@ static bool is_recorded(int fd) {
     return record_lock(fd, F_OFD_GETLK, F_WRLCK, &found) == 0 && found != F_UNLCK;
 }
 
-enum holder { UNSEEN, ENDING, LIVING, UNKNOWN };
+enum holder { UNSEEN, ENDING, LIVING, OWN, UNKNOWN };
 
 /* Of a process, by proc(5): a zombie, and one that exits, is ending. */
 static enum holder holder_of(int pid) {
@@ -45,8 +47,9 @@ static enum holder holder_of(int pid) {
     char path[32], line[1024], state = 0;
     unsigned flags = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    if (pid == getpid()) return OWN;
     FILE *f = fopen(path, "re");
-    if (f == NULL) return ENDING;
+    if (f == NULL) return kill(pid, 0) == 0 || errno == EPERM ? LIVING : ENDING; /* /proc may hide it */
     const size_t n = fread(line, 1, sizeof line - 1, f);
     fclose(f);
     line[n] = 0;
@@ -74,7 +77,7 @@ static enum holder holder_of_flock(int fd) {
         found = UNKNOWN;
         goto out;
     }
-    while (found != LIVING && getline(&line, &capacity, f) > 0) {
+    while (found != LIVING && found != OWN && getline(&line, &capacity, f) > 0) {
         unsigned long inode = 0;
         unsigned at[2];
         int pid = 0;
@@ -90,8 +93,11 @@ out:
 
 /* Is it over with waiting for who holds the locks of this file, after so many waits? Else one more. */
 static bool is_to_be_refused(int fd, int waits) {
-    static const int most[] = {
-        [UNSEEN] = MOST_WAITS_UNSEEN, [ENDING] = MOST_WAITS, [LIVING] = MOST_WAITS_LIVING, [UNKNOWN] = 0};
+    static const int most[] = {[UNSEEN] = MOST_WAITS_UNSEEN,
+                               [ENDING] = MOST_WAITS,
+                               [LIVING] = MOST_WAITS_LIVING,
+                               [OWN] = 0,
+                               [UNKNOWN] = 0};
     if (waits >= most[holder_of_flock(fd)]) return true;
     nanosleep(&(struct timespec){0, WAIT_NS}, NULL);
     return false;

@@ -109,7 +109,7 @@ bool mx_array_turned(const char *const names[3]) {
 
 bool mx_array_rows_turned(const char *const names[2]) {
     const char slow = letter(names[0]), fast = letter(names[1]);
-    return slow == 'x' || fast == 'y' || fast == 'z';
+    return slow == 'x' || fast == 'z' || (fast == 'y' && slow != 'z');
 }
 
 /* ------------------------------------------------------------------ checks */

@@ -138,7 +138,7 @@ def test_dimensions_of_files_have_names(memext, quick_place, folder):
         (quick_place / name).write_bytes(head.encode() + u.tobytes())
     if importlib.util.find_spec("h5py") and "hdf5" in memext("info").stdout:
         import h5py
-        for name, labels in (("named.h5", "yx"), ("plain.h5", ""), ("slice.h5", "zx"), ("turned.h5", "xy"), ("scales.h5", None)):
+        for name, labels in (("named.h5", "yx"), ("plain.h5", ""), ("slice.h5", "zx"), ("slice-x.h5", "zy"), ("turned.h5", "xy"), ("scales.h5", None)):
             named[f"{name}:/u"] = labels
             with h5py.File(quick_place / name, "w") as file:
                 file["u"] = u

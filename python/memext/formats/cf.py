@@ -198,7 +198,7 @@ def order_of(names: Any, axes: Any, what: str) -> tuple[int, ...] | None:
     names = [str(name) for name in names]
     letters = [_letter(name, axis) for name, axis in zip(names, axes)]
     known = [letter for letter in letters if letter is not None]
-    if len(names) == 2 and (letters[0] == "x" or letters[1] in ("y", "z")):
+    if len(names) == 2 and (letters[0] == "x" or letters[1] == "z" or (letters[1] == "y" and letters[0] != "z")):
         raise refusal(f"{what} has the dimensions {', '.join(names)}, and a grid of two y, x: turn it (xarray: a.transpose(...))")
     if len(names) != 3 or len(set(known)) != len(known) or all(letter in (None, "zyx"[i]) for i, letter in enumerate(letters)):
         return None
