@@ -24,8 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A process that was killed looks like one that lives until it runs once more. */
-enum { MOST_WAITS = 1000, MOST_WAITS_UNSEEN = 200, MOST_WAITS_LIVING = 10, WAIT_NS = 10000000 };
+enum { MOST_WAITS = 1000, MOST_WAITS_UNSEEN = 200, WAIT_NS = 10000000 };
 
 static int record_lock(int fd, int command, short type, short *found) {
     struct flock whole = {.l_type = type, .l_whence = SEEK_SET};
@@ -41,11 +40,12 @@ static bool is_recorded(int fd) {
 
 enum holder { UNSEEN, ENDING, LIVING, OWN, UNKNOWN };
 
-/* Of a process, by proc(5): a zombie, and one that exits, is ending. */
+/* Of a process, by proc(5): a zombie, one that exits, or one that SIGKILL is on its way to, is ending. */
 static enum holder holder_of(int pid) {
-    enum { EXITING = 0x4 };
+    enum { FLAGS_TO_SIGNALS = 21, EXITING = 0x4, KILLED = 1 << (SIGKILL - 1) };
     char path[32], line[1024], state = 0;
     unsigned flags = 0;
+    int at = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     if (pid == getpid()) return OWN;
     FILE *f = fopen(path, "re");
@@ -54,8 +54,11 @@ static enum holder holder_of(int pid) {
     fclose(f);
     line[n] = 0;
     const char *rest = strrchr(line, ')'); /* of its name, which may hold anything */
-    if (rest == NULL || sscanf(rest, ") %c %*d %*d %*d %*d %*d %u", &state, &flags) < 2) return ENDING;
-    return state == 'Z' || state == 'X' || (flags & EXITING) != 0 ? ENDING : LIVING;
+    if (rest == NULL || sscanf(rest, ") %c %*d %*d %*d %*d %*d %u%n", &state, &flags, &at) < 2) return ENDING;
+    rest += at;
+    for (int i = 0; i < FLAGS_TO_SIGNALS && *rest == ' '; i++) rest += 1 + strcspn(rest + 1, " ");
+    const bool killed = (strtoul(rest, NULL, 10) & KILLED) != 0;
+    return state == 'Z' || state == 'X' || (flags & EXITING) != 0 || killed ? ENDING : LIVING;
 }
 
 /* Is it the file of a line of /proc/locks? Such lines have the number of the file system, which is not the
@@ -93,11 +96,8 @@ out:
 
 /* Is it over with waiting for who holds the locks of this file, after so many waits? Else one more. */
 static bool is_to_be_refused(int fd, int waits) {
-    static const int most[] = {[UNSEEN] = MOST_WAITS_UNSEEN,
-                               [ENDING] = MOST_WAITS,
-                               [LIVING] = MOST_WAITS_LIVING,
-                               [OWN] = 0,
-                               [UNKNOWN] = 0};
+    static const int most[] = {
+        [UNSEEN] = MOST_WAITS_UNSEEN, [ENDING] = MOST_WAITS, [LIVING] = 0, [OWN] = 0, [UNKNOWN] = 0};
     if (waits >= most[holder_of_flock(fd)]) return true;
     nanosleep(&(struct timespec){0, WAIT_NS}, NULL);
     return false;

@@ -3,8 +3,8 @@
 """Sides of the Python package."""
 import numpy as np
 import pytest
+from drawn_problems import framed
 from package import cache, environment, mx  # noqa: F401 - fixtures
-from test_sides import frame
 
 KINDS = {"u": [("edge", "edge"), ("fixed", "fixed"), ("mirror", "mirror")], "v": [("fixed", "fixed"), ("fixed", "mirror-node"), ("odd", "odd-node")]}
 
@@ -25,12 +25,12 @@ def test_sides_of_fields(mx, side):
         run.advance(3)
         got = {name: np.array(run[name]) for name in "uv"}
     i = slice(1, -1)
-    u, v = frame(u, 1, KINDS["u"]), frame(v, 1, KINDS["v"])
+    u, v = framed(u, 1, KINDS["u"]), framed(v, 1, KINDS["v"])
     for _ in range(3):
         a, b = u.copy(), v.copy()
         a[i, i, i] = 0.5 * u[i, i, i] + 0.25 * (u[:-2, i, i] - v[i, i, 2:])
         b[i, i, i] = 0.5 * v[i, i, i] + 0.125 * (u[i, :-2, i] + v[2:, 2:, i])
-        u, v = frame(a, 1, KINDS["u"]), frame(b, 1, KINDS["v"])
+        u, v = framed(a, 1, KINDS["u"]), framed(b, 1, KINDS["v"])
     for name, wanted in (("u", u), ("v", v)):
         assert np.array_equal(got[name], wanted[i, i, i] if got[name].shape == (6, 5, 4) else wanted), name
 
