@@ -169,7 +169,7 @@ static int open_store(struct export *e, struct piece *p, const char *backend) {
     return mx_fail(&e->why, -EINVAL,
                    "the %s%s in %.300s have %lld bytes each, and backend %s transfers multiples of %u bytes; "
                    "take --backend mmap",
-                   planes ? "units of hashe" : mx_plane_word(n->problem.flat), "s", p->path,
+                   planes ? "units of hashes" : mx_plane_word(n->problem.flat), planes ? "" : "s", p->path,
                    (long long)(planes ? n->integrity_unit : n->layout.plane_pitch_bytes), facts.backend,
                    facts.offset_align_bytes);
 }

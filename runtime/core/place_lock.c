@@ -46,8 +46,8 @@ static enum holder holder_of(int pid) {
     char path[32], line[1024], state = 0;
     unsigned flags = 0;
     int at = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", pid);
     if (pid == getpid()) return OWN;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
     FILE *f = fopen(path, "re");
     if (f == NULL) return kill(pid, 0) == 0 || errno == EPERM ? LIVING : ENDING; /* /proc may hide it */
     const size_t n = fread(line, 1, sizeof line - 1, f);
