@@ -263,19 +263,28 @@ def folders(quick_place):
 
 
 @pytest.fixture(scope="session")
-def swap_space():
-    """Active swap space, held by a limit-memory that does nothing else."""
+def swap_space_if_any():
+    """Active swap space, held by a limit-memory that does nothing else, or a reason why there is none; other workers have theirs, and end it when they end."""
     if not IS_ROOT:
-        pytest.skip("swap space needs root")
+        yield "swap space needs root"
+        return
     (ROOT / "build").mkdir(exist_ok=True)
     holder = subprocess.Popen([LIMIT_MEMORY, "64MiB", "--keep-cache", "--swap", "256MiB", "--swap-dir", ROOT / "build", "--",
                                "sh", "-c", "echo ready; exec sleep infinity"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True)
     if holder.stdout.readline() != "ready\n":
-        pytest.skip(f"no swap space can be had: {holder.communicate()[1].strip()}")
-    yield
+        yield f"no swap space can be had: {holder.communicate()[1].strip()}"
+        return
+    yield None
     holder.terminate()
     holder.communicate(timeout=900)
+
+
+@pytest.fixture
+def swap_space(swap_space_if_any):
+    """As swap_space_if_any; a test that cannot do without is skipped."""
+    if swap_space_if_any:
+        pytest.skip(swap_space_if_any)
 
 
 @pytest.fixture

@@ -220,6 +220,7 @@ class Ways:
             (r"by direct transfers|hashes of this store are of", run.resume and run.backend in ("uring", "aio")),
             (r"would transfer parts of planes|rows without their padding", run.resume or run.integrity),
             (r"which ranks around a periodic [yz] cannot do", run.resume and run.ranks > 1 and self.around(self.outer()[-1:])),
+            (r"no swap space is active", run.backend == "swap"),  # the machine's, which may go at any moment
             (r"cannot run on several ranks", run.ranks > 1 and run.algorithm is not None),
         ]
         return next((pattern for pattern, it in table if it and re.search(pattern, said)), None)

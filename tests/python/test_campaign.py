@@ -21,7 +21,7 @@ OF_A_KERNEL, OF_A_TEST = 10, 20
 
 
 @pytest.mark.parametrize("number", drawn(0, 80 if LONG else 8))
-def test_random_problems(memext, quick_place, number):
+def test_random_problems(memext, quick_place, swap_space_if_any, number):
     """Bits, traces, reductions and snapshots are those of numpy, bytes are those predicted; what is refused has a reason that is known here, and what has a
     reason is refused."""
     c = Campaign(memext.program, quick_place, "test", dict(os.environ), OF_A_KERNEL, opencl=0.05 if LONG or number % 4 == 0 else 0)
