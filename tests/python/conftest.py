@@ -37,6 +37,12 @@ def drawn(first, count):
     return range(first, first + int(os.environ.get("MEMEXT_TEST_CASES", count)))
 
 
+def thinned(cases, keep):
+    """Parameters: those with keep(*case) in every run, the others when there is time."""
+    tuples = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*case, marks=[] if keep(*case) else [pytest.mark.long]) for case in tuples]
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "machine: changes or counts what all programs on this machine share; such tests run one after another")
     config.addinivalue_line("markers", "long(why): left out unless MEMEXT_TEST_LONG is set (tests/run.sh --long)")

@@ -56,6 +56,7 @@ def project(tmp_path, monkeypatch):
     monkeypatch.setenv("LOG", str(tmp_path / "log"))
     monkeypatch.setenv("MEMEXT_STATE", str(tmp_path / "state"))  # records of its own: what else runs on the machine is not waited for
     monkeypatch.setattr(execute, "drop_caches", lambda data: False)  # a test leaves the machine's caches alone
+    monkeypatch.setattr(execute.storage, "wait_for_discards", lambda device: 0.0)  # beside other tests the disk is never quiet
     return tmp_path
 
 
@@ -99,10 +100,11 @@ def wait_for(condition, process=None):
 
 
 def runner(project, *words, data=None, **environment):
-    """Words that start run.py on the project's plan, and its environment. /proc/sys/vm/drop_caches is not written."""
+    """Words that start run.py on the project's plan, and its environment. /proc/sys/vm/drop_caches is not written; nobody waits for a disk that is never quiet beside other tests."""
     code = (
         "import sys; sys.path.insert(0, %r); from runner import cli, execute, host; from pathlib import Path\n"
         "cli.ROOT = Path(%r); host.is_memory = lambda p: False; execute.drop_caches = lambda data: False\n"
+        "execute.storage.wait_for_discards = lambda device: 0.0\n"
         "sys.exit(cli.main(sys.argv[1:]))" % (str(ROOT / "experiments"), str(project))
     )
     (project / "tmp").mkdir(exist_ok=True)

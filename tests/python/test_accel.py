@@ -91,8 +91,8 @@ def test_ring_as_large_as_it_may_be(memext, place):
     memext.refused("run", *words, "--accel", "host", "--device-memory", "64KiB", naming="--device-memory")
 
 
-# By OpenCL, which compiles each for seconds, every other one; the rest is there when there is time.
-@pytest.mark.parametrize("name, accel", [pytest.param(name, accel, marks=[pytest.mark.long] if accel == "opencl" and at % 2 else [])
+# By OpenCL, which compiles each for seconds, every fourth one; the rest is there when there is time.
+@pytest.mark.parametrize("name, accel", [pytest.param(name, accel, marks=[pytest.mark.long] if accel == "opencl" and at % 4 else [])
                                          for at, name in enumerate(sorted(CASES)) for accel in ("host", "opencl", "cuda")])  # fmt: skip
 def test_system(request, memext, place, tmp_path, name, accel):
     """Kernels of users, from the same text: the checksum of a run in DRAM."""

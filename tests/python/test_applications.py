@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import thinned
 
 APPLICATIONS = pathlib.Path(__file__).resolve().parents[2] / "systems" / "applications"
 
@@ -64,7 +65,7 @@ def test_a_kernel_that_is_wrong_is_seen(script, tmp_path, name):
     assert re.search(rf"{len(failed)} of {len(figures['checks'])} checks failed", said)
 
 
-@pytest.mark.parametrize("name", FULL)
+@pytest.mark.parametrize("name", thinned(FULL, lambda name: name == "pore_diffusivity"))
 def test_full_run(script, tmp_path, name):
     """Out of core at a small size: several times the DRAM, bytes as predicted, its checks, a picture."""
     figures, _ = script(name, tmp_path, "--only", "run", *FULL[name])

@@ -12,7 +12,7 @@ import subprocess
 
 import numpy
 import pytest
-from conftest import LONG, ROOT
+from conftest import LONG, ROOT, thinned
 from run_systems import STAGES, System
 from test_accel import AWKWARD_KERNEL
 from test_systems import CASES
@@ -153,7 +153,7 @@ def test_stencils(compiled, tmp_path, stencil, dtype):
         check_code(compiled(device, *words, *after(tmp_path, "u")), ["mx_cell", *AFTER, "mx_change"], False)
 
 
-@pytest.mark.parametrize("name", sorted(CASES))
+@pytest.mark.parametrize("name", thinned(sorted(CASES), lambda name: name in ("fdtd", "gray_scott", "lattice_boltzmann", "life", "rk4_advection")))
 def test_systems(compiled, tmp_path, name):
     system = System(name, tmp_path)
     stages = STAGES.get(name, 0)

@@ -312,8 +312,8 @@ def test_timeline(memext, place, tmp_path):  # noqa: F811
 FULL = {"plain": [], "every": ["--commit-every", 0.01], "accel": ["--accel", "host"], "accel-every": ["--accel", "host", "--commit-every", 0.01]}
 
 
-# Two implementations of MPI see the same program: of one of them all cases, of the other some.
-@pytest.mark.parametrize("mpi, more", [pytest.param(mpi, more, id=f"{mpi}-{name}", marks=[pytest.mark.long] if mpi == "mpich" and len(MPIS) > 1 and name in ("every", "accel") else [])
+# Two implementations of MPI see the same program as processes that the command starts: one case of each, all when there is time.
+@pytest.mark.parametrize("mpi, more", [pytest.param(mpi, more, id=f"{mpi}-{name}", marks=[] if mpi == "local" or name == {MPIS[0]: "accel-every"}.get(mpi, "plain") else [pytest.mark.long])
                                        for mpi in ["local", *MPIS] for name, more in FULL.items()])  # fmt: skip
 def test_full_disk(memext, build, mounted, mpi, more):
     """A place that has room for the store of each rank but not for all: nothing begins, and nothing is left. One that gets full while a run goes on, or

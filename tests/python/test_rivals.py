@@ -127,6 +127,7 @@ def records(out):
 
 
 @needs_root
+@pytest.mark.long
 def test_every_rival_that_is_installed(build, quick_place, tmp_path):
     """Two settings each, under the limit: whole runs with the bits of the plain loop. After a search nothing but whole runs is left to do, a second time nothing at all."""
     words = command(quick_place, tmp_path, "--cases", "star7", "--edge", 112, "--steps", 5, "--rivals", "swap,memmap,memmap-numba,h5py-k,dask-k,umap,memext")

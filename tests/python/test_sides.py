@@ -5,6 +5,7 @@ import pathlib
 
 import numpy as np
 import pytest
+from conftest import thinned
 from drawn_problems import framed
 from run_systems import System, interrupted, stored
 
@@ -190,7 +191,7 @@ def test_words_that_are_refused(memext, tmp_path, words, naming):
     memext.refused("run", *p.words(2), *(w for s in words for w in ("--side", s)), "--backend", "dram", naming=naming)
 
 
-@pytest.mark.parametrize("name", ["jacobi", "staggered", *(pytest.param(name, marks=[pytest.mark.long]) for name in ("leapfrog", "around z"))])
+@pytest.mark.parametrize("name", thinned(["jacobi", "staggered", "leapfrog", "around z"], lambda name: name == "staggered"))
 def test_on_a_device(memext, place, tmp_path, name):
     """OpenCL, on the CPU where PoCL is: the same bits, norms and probes as in DRAM, in a ring, in strips and resident."""
     if "opencl" in [line.split()[0] for line in memext("info").stdout.splitlines() if "NOT HERE" in line and line.strip().startswith("opencl")]:

@@ -44,7 +44,8 @@ Test(sides, words) {
     cr_assert_eq(mx_sides_read(twice, 3, &plain, &why, &s), 0, "%s", why.text);
     struct mx_problem small = plain;
     small.nx = 1;
-    refused(mx_sides_check(&s, &small, &why), &why, -EINVAL, "1 cells in x, and the side mirror copies the 2");
+    refused(mx_sides_check(&s, &small, &why), &why, -EINVAL,
+            "1 cells in x, and the side mirror copies the 2");
     cr_assert_eq(mx_sides_check(&s, &plain, &why), 0);
     small.nx = 2;
     cr_assert_eq(mx_sides_check(&s, &small, &why), 0);

@@ -26,4 +26,11 @@ static inline int mx_cases(int n, int share) {
     return made;
 }
 
+/* The way through n cases, of which those that follow each other are alike: every one, or every so many, an
+ * odd number, so that what alternates is seen both ways. */
+static inline int mx_case_step(int n) {
+    const int step = n / mx_cases(n, 1);
+    return step | 1;
+}
+
 #endif

@@ -397,7 +397,7 @@ static void take_expected(const struct algorithm *a) {
 
 static void replay_all(const struct algorithm *a) {
     const int asked = asked_for("MEMEXT_POWERLOSS"), seed = asked_for("MEMEXT_POWERLOSS_SEED");
-    const int images = (asked > 0 ? asked : mx_cases(1000, 2)) * a->share / 100;
+    const int images = (asked > 0 ? asked : mx_cases(1000, 4)) * a->share / 100;
     chance_state = seed > 0 ? (uint64_t)seed : 1;
     take_expected(a);
     t.images = t.refused = t.resumed_first = t.resumed_later = t.gone = 0;
