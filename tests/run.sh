@@ -17,15 +17,15 @@ export OMP_WAIT_POLICY=passive
 # What was compiled in another clone of this tree is found again.
 export CCACHE_BASEDIR=$mx_root CCACHE_NOHASHDIR=1
 
-# More processes than cores: many tests wait for a disk, a lock or another process.
-python_workers=$(($(nproc) + 2)) c_jobs=$(($(nproc) + 1))
+# More processes than cores: many tests wait for a disk, a lock or another process. Tests in Python go on beside all that the C tests are.
+python_workers=$(($(nproc) + 1)) c_jobs=$(($(nproc) + 1)) sanitizer_jobs=$((($(nproc) + 1) / 2))
 tsan_tests=(machine flow engine execute conformance) # threads of the engines and their team, of queues, of the committer
 # arithmetic on numbers alone
 asan_left_out=(schedule tune tune_choice tune_papers tune_plan tune_rates tune_search cuda_api)
 sanitizers=yes
 long=
 paraview=
-fuzz_options=(--jobs "$(nproc)")
+fuzz_options=(--jobs 1)
 for option in "$@"; do
     case $option in
     --quick) sanitizers= ;;
@@ -41,7 +41,7 @@ for option in "$@"; do
 done
 
 cd "$mx_root" || exit 2
-begin=$SECONDS
+started=$SECONDS
 mx_need_packages
 (mx_need_packages packages-tests.txt) || mx_say "not all of packages-tests.txt can be had here: the tests take longer"
 # OpenCL on a CPU: the tests say which they skip without it.
@@ -57,47 +57,53 @@ elif [ -n "$(mx_missing_packages packages-paraview.txt)" ]; then
     mx_say "results are not opened in ParaView, which is large (packages-paraview.txt): tests/run.sh --paraview installs it"
 fi
 
-parts=() reports=() verdict=()
+declare -A parts=() # those under way: their processes
+reports=() verdict=()
 
-# side_by_side PART...: functions that run at the same time, each in a process group of its own, so that Ctrl-C ends all that they have started.
-side_by_side() {
+# begin PART...: functions that run at the same time, each in a process group of its own, so that Ctrl-C ends all that they have started.
+begin() {
     local part
     set -m
     for part in "$@"; do
         reports+=("$mx_root/build/$part.xml")
         rm -f "build/$part.xml"
         "$part" >"build/$part.log" 2>&1 </dev/null &
-        parts+=($!)
+        parts[$part]=$!
     done
     set +m
+}
+
+# finish PART...: waits for them, and shows what they said.
+finish() {
+    local part
     for part in "$@"; do
-        wait "${parts[0]}"
+        wait "${parts[$part]}"
         verdict+=(--ended "$part=$?") # a part that was cut short has failed, whatever its report says
-        parts=("${parts[@]:1}")
+        unset "parts[$part]"
         cat "build/$part.log"
-        mx_say "$part: done after $((SECONDS - begin)) s"
+        mx_say "$part: done after $((SECONDS - started)) s"
     done
 }
 
-# The first signal lets the parts clean up, the second one ends them at once.
-interrupted() {
+# The first signal lets the parts clean up, the second one ends them at once. A build that fails ends them too.
+end_parts() {
     local part
     trap 'for part in "${parts[@]}"; do kill -KILL -- "-$part" 2>/dev/null; done; exit 130' INT TERM HUP
     for part in "${parts[@]}"; do kill -INT -- "-$part" 2>/dev/null; done
     wait
-    exit 130
 }
-trap interrupted INT TERM HUP
+trap end_parts EXIT
+trap 'exit 130' INT TERM HUP
 
-# run_ctest PRESET PART [OPTION...]: C tests with these options of ctest. Level 2: Criterion names each test and how long it took.
+# run_ctest PRESET PART JOBS [OPTION...]: C tests with these options of ctest. Level 2: Criterion names each test and how long it took.
 run_ctest() {
-    CRITERION_VERBOSITY_LEVEL=2 ctest --test-dir "build/$1" -j "$c_jobs" --timeout 1800 --output-on-failure --no-tests=error "${@:3}" \
+    CRITERION_VERBOSITY_LEVEL=2 ctest --test-dir "build/$1" -j "$3" --timeout 1800 --output-on-failure --no-tests=error "${@:4}" \
         --output-junit "$mx_root/build/$2.xml" --test-output-size-passed 1000000 --test-output-size-failed 1000000
 }
 
 alternatives() { (IFS='|' && echo "^($*)\$"); }
 
-c_tests() { run_ctest release c_tests; }
+c_tests() { run_ctest release c_tests "$c_jobs"; }
 
 python_tests() {
     local workers=()
@@ -108,13 +114,13 @@ python_tests() {
 address_sanitizer() {
     local left_out=()
     [ ${#asan_left_out[@]} -eq 0 ] || left_out=(--exclude-regex "$(alternatives "${asan_left_out[@]}")")
-    run_ctest asan address_sanitizer "${left_out[@]}"
+    run_ctest asan address_sanitizer "$sanitizer_jobs" "${left_out[@]}"
 }
 
 thread_sanitizer() {
     local chosen=()
     [ ${#tsan_tests[@]} -eq 0 ] || chosen=(--tests-regex "$(alternatives "${tsan_tests[@]}")")
-    run_ctest tsan thread_sanitizer "${chosen[@]}"
+    run_ctest tsan thread_sanitizer "$sanitizer_jobs" "${chosen[@]}"
 }
 
 # Fuzz targets need clang, which nothing else does: without it they are one skipped test.
@@ -128,13 +134,16 @@ fuzz_targets() {
 }
 
 mx_build release
-side_by_side python_tests c_tests
+begin python_tests c_tests
+finish c_tests
 if [ -n "$sanitizers" ]; then
     mx_build asan
     mx_build tsan "${tsan_tests[@]/#/test_}"
     if (mx_need_packages packages-fuzz.txt); then mx_build fuzz; fi
-    side_by_side address_sanitizer thread_sanitizer fuzz_targets
+    begin address_sanitizer thread_sanitizer fuzz_targets
+    finish address_sanitizer thread_sanitizer fuzz_targets
 fi
+finish python_tests
 
 notes=()
 [ -n "$long" ] || notes+=(--note "eight of nine of the calls that test_failing_calls lets fail")
@@ -146,5 +155,5 @@ else
     [ -n "$long" ] || notes+=(--note "10 minutes of each fuzz target")
 fi
 echo
-mx_say "all of it took $((SECONDS - begin)) s"
+mx_say "all of it took $((SECONDS - started)) s"
 "$mx_python" tests/summary.py "${notes[@]}" "${verdict[@]}" "${reports[@]}"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fixtures of the end-to-end tests: the command, places to store on, grids, and the same stencils in numpy."""
+import collections
 import contextlib
 import fcntl
 import json
@@ -45,6 +46,7 @@ def thinned(cases, keep):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "machine: changes or counts what all programs on this machine share; such tests run one after another")
+    config.addinivalue_line("markers", "each_value: of its cases a short run makes those with a value, of one of its parameters, that no case before them has; the others are long")
     config.addinivalue_line("markers", "long(why): left out unless MEMEXT_TEST_LONG is set (tests/run.sh --long)")
 
 
@@ -56,10 +58,22 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("repetition", range(times), ids=lambda number: f"repetition{number}")
 
 
+def values_of(item):
+    """The values of its parameters, and where each stands where it cannot be told from others."""
+    parameters = item.callspec.params.items() if hasattr(item, "callspec") else ()
+    return {(name, repr(value) if isinstance(value, (str, int, float, tuple, list, dict, type(None))) else item.callspec.indices[name]) for name, value in parameters}
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items):
     """What is long is skipped by name. Under pytest-xdist tests of the machine are one group, which begins first."""
+    seen = collections.defaultdict(set)
     for item in items:
+        if item.get_closest_marker("each_value") and not item.get_closest_marker("long"):
+            new = values_of(item) - seen[item.function]
+            seen[item.function] |= new
+            if not new:
+                item.add_marker("long")
         if item.get_closest_marker("long") and not LONG:
             item.add_marker(pytest.mark.skip(reason="long: tests/run.sh --long runs it"))
         if item.get_closest_marker("machine"):

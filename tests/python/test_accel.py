@@ -91,8 +91,8 @@ def test_ring_as_large_as_it_may_be(memext, place):
     memext.refused("run", *words, "--accel", "host", "--device-memory", "64KiB", naming="--device-memory")
 
 
-# By OpenCL, which compiles each for seconds, every fourth one; the rest is there when there is time.
-@pytest.mark.parametrize("name, accel", [pytest.param(name, accel, marks=[pytest.mark.long] if accel == "opencl" and at % 4 else [])
+# By OpenCL, which compiles each for seconds, every fourth one, by CUDA every other one; the rest is there when there is time.
+@pytest.mark.parametrize("name, accel", [pytest.param(name, accel, marks=[pytest.mark.long] if at % {"host": 1, "cuda": 2, "opencl": 4}[accel] else [])
                                          for at, name in enumerate(sorted(CASES)) for accel in ("host", "opencl", "cuda")])  # fmt: skip
 def test_system(request, memext, place, tmp_path, name, accel):
     """Kernels of users, from the same text: the checksum of a run in DRAM."""
@@ -110,6 +110,7 @@ def test_system(request, memext, place, tmp_path, name, accel):
     ("stream bt=3 slab=5", ["x=periodic", "y=mirror", "z=fixed,mirror"]), ("stream by=19 bt=2 slab=3", ["x=mirror", "y=mirror", "z=mirror"]),
     ("stream bt=2 slab=9", ["y=periodic", "z=periodic"]), ("resident bt=4", ["x=periodic", "y=periodic", "z=periodic"]),
 ])
+@pytest.mark.each_value
 def test_sides_points_norms_snapshots(request, memext, place, tmp_path, accel, plan, sides):
     """All that can be asked of rows that were computed: cells, traces, norms and snapshots are those of a run in DRAM."""
     use(request, memext, accel)
@@ -154,6 +155,7 @@ AWKWARD = {
 # OpenCL compiles each of them for seconds: every second one, the others when there is time.
 @pytest.mark.parametrize("name, accel", [pytest.param(name, accel, marks=[pytest.mark.long] if accel == "opencl" and at % 2 == 0 else [])
                                          for at, name in enumerate(AWKWARD) for accel in ("host", "opencl", "cuda")])  # fmt: skip
+@pytest.mark.each_value
 def test_awkward(request, memext, place, name, accel):
     use(request, memext, accel)
     words = AWKWARD[name]
@@ -462,6 +464,7 @@ CUDA = ["cuda,pin=1", "cuda,pin=0", "cuda,pin=1 all but the first"]
 # Every problem there by host and by one of three ways of cuda, in turn; by the others when there is time.
 @pytest.mark.parametrize("name, how, accel", [pytest.param(*problem, accel, marks=[] if accel in ("host,pin=1", CUDA[at % 3]) else [pytest.mark.long])
                                               for at, problem in enumerate(DIRECT) for accel in ("host,pin=1", *CUDA)])  # fmt: skip
+@pytest.mark.each_value
 def test_buffers_in_dram(request, memext, tmp_path, name, how, accel):
     """Planes go from Buffers in DRAM to the device and back without a copy in between, where their memory can be pinned: bits and bytes are the same."""
     words = ["--backend", "dram", *(System(name, tmp_path).words(7) if name in CASES else [*GRID, "--stencil", name])]

@@ -50,6 +50,7 @@ def go_on(memext, folders, backend, whole):
 
 @pytest.mark.parametrize("backend, plan", CASES)
 @pytest.mark.parametrize("resumed", [False, True])
+@pytest.mark.each_value
 def test_every_call_fails_once(memext, folders, whole, backend, plan, resumed):
     """For n = 1, 1 + STEP, ...: call n gives EIO (odd n) or ENOSPC (even n). resumed: the calls of a run that goes on with a store."""
     if resumed and plan == "direct":

@@ -278,6 +278,7 @@ def another_start(request, tmp_path):
 
 
 @pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.each_value
 def test_what_a_killed_one_left_is_cleared_by_the_next(place, state, another_start, phase):
     """kill -9 at every point; the next start, with other arguments and elsewhere, leaves no cgroup, no active swap, no file, no record."""
     process = paused_at(phase, "64MiB", "--keep-cache", "--swap", "64MiB", "--swap-dir", place, "--", "sleep", "1000")

@@ -48,6 +48,7 @@ def many(tmp_path_factory, request):
 
 @pytest.mark.parametrize("words", [["--backend", "dram", "--algorithm", "direct"], ["--plan", "stream by=17 bt=3"], ["--plan", "stream by=8 bt=2", "--field-copy"],
                                    ["--plan", "redundant by=9 bz=7 bt=2"], ["--ranks", 2], ["--backend", "mmap", "--field-copy"]])
+@pytest.mark.each_value
 def test_bits(memext, quick_place, tmp_path, many, words):
     given, _, want = many
     place = [] if "dram" in words else ["-d", quick_place]

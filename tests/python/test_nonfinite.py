@@ -302,6 +302,7 @@ def newest_odd(system, folder):
 
 
 @pytest.mark.parametrize("name, plan", [(n, p) for n in ["wave", "fdtd", "gray_scott"] for p in SYSTEM_PLANS if n != "wave" or p not in ("skewed", "redundant")])
+@pytest.mark.each_value
 def test_cells_of_all_fields_count(memext, place, name, plan):
     """Fields of both arrays of a staggered system, all fields of others, of leapfrog the newest step."""
     system = poison(name, place)
@@ -334,6 +335,7 @@ def test_a_leapfrog_that_blows_up(memext, place, more):
 
 @pytest.mark.parametrize("n, more", [(2, []), (3, ["--commit-every", 100]), (3, ["--backend", "dram"]), (2, ["--side", "z=periodic"])],
                          ids=lambda x: " ".join(map(str, x)) if isinstance(x, list) else x)
+@pytest.mark.each_value
 def test_ranks_end_together(memext, place, growing, n, more):
     """The cells are those of one rank; all say status 6 and one says why; their stores hold the same step, and one rank goes on from there."""
     words = [*growing.words, "--threads", 1, "--algorithm", "stream", "--block", NY, NZ, 3, *more, *([] if "dram" in more else ["-d", place / "store"])]

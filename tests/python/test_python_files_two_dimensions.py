@@ -40,6 +40,7 @@ WRITERS = {
 
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("how", [{}, {"backend": "dram"}, {"plan": "redundant by=1 bz=17 bt=2"}])
+@pytest.mark.each_value
 def test_fields_in_files(mx, quick_place, tmp_path, name, how):
     """By their path or opened, with their frame and without: the bits of the same arrays in memory."""
     u, k, m = begin(1, "f8", "f4", "u1")

@@ -66,6 +66,7 @@ WAYS = {(4, 3, False): (0, 1), (4, 2, False): (2,), (4, 1, False): (0,), (8, 3, 
 
 
 @pytest.mark.parametrize("behind, steps, to, stopped", [pytest.param(behind, *way, marks=[] if behind in short else [pytest.mark.long]) for way, short in WAYS.items() for behind in (0, 1, 2)])
+@pytest.mark.each_value
 def test_first_commit_of_some(memext, place, tmp_path, behind, steps, to, stopped):  # noqa: F811
     """A run was gone on with and asked for more, and all ranks but one came to the first commit of that: it goes on as it was asked for last, from the step
     that all have, though the notes of that one name another number of steps, other norms, a criterion that was met, and neither snapshots nor hashes; also
@@ -118,6 +119,7 @@ def uneven(memext, place, tmp_path, behind, *more):
 
 @pytest.mark.parametrize("to", [3, 2])
 @pytest.mark.parametrize("behind, steps", [(0, 4), (0, 6), (2, 4), (2, 6)])
+@pytest.mark.each_value
 def test_fewer_steps_than_some_have(memext, place, tmp_path, behind, steps, to):  # noqa: F811
     """What counts is the step that all have; a number below that is refused, by one of them."""
     uneven(memext, place, tmp_path, behind)

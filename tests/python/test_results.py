@@ -139,6 +139,7 @@ def test_a_store_used_again(memext, plain, mounted, backend):
 
 @pytest.mark.parametrize("size", [(1, 1, 1), (1, 1, 17), (1, 17, 1), (17, 1, 1), (2, 3, 5), (13, 1, 37), (101, 3, 2), (31, 37, 41)])
 @pytest.mark.parametrize("steps", [0, 1, 5])
+@pytest.mark.each_value
 def test_sizes_that_hurt(memext, plain, place, size, steps):
     """Extents of 1, primes; no step, one, more steps than cells: verified, and equal on every algorithm."""
     problem = ["-n", *size, "-t", steps]

@@ -57,6 +57,7 @@ def resume(memext, place, *words):
 
 @pytest.mark.parametrize("made_by", BACKENDS)
 @pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.each_value
 def test_on_every_backend(memext, place, whole, plan, made_by):
     """checksum(resumed on B) == checksum(whole) for each backend B that can transfer the stored rows; else status 2 and the way out.
     Bytes moved are those that were predicted for the steps that were left."""
@@ -82,6 +83,7 @@ def stored_rows_are_short(report, memext, place):
 
 
 @pytest.mark.parametrize("before, after", [(a, b) for a in PLANS for b in PLANS if a != b])
+@pytest.mark.each_value
 def test_with_another_plan(memext, place, whole, before, after):
     """checksum == checksum(whole) when the second part is computed by another algorithm, where the layout of the first has whole
     device blocks in its rows; planes alone suffice for stream without strips."""
@@ -163,6 +165,7 @@ def test_an_input_that_changed(memext, place):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.each_value
 def test_integrity_sees_one_wrong_bit(memext, place, whole, plan, backend):
     """A bit of the committed Buffer flips while nobody looks: --resume ends with status 3 and says where; flipped back it goes on."""
     interrupt(memext, place, plan, backend, "--integrity")

@@ -142,6 +142,7 @@ def test_a_run_that_dies_goes_on(memext, quick_place, folder, name):
 # OpenCL compiles each stage for seconds: all schemes when there is time.
 @pytest.mark.parametrize("name, accel", [pytest.param(name, accel, marks=[pytest.mark.long] if accel == "opencl" and name != "rk3" else [])
                                          for accel in ("host", "opencl", "cuda") for name in SCHEMES])  # fmt: skip
+@pytest.mark.each_value
 def test_accelerators(request, memext, quick_place, folder, name, accel):
     use(request, memext, accel)
     s = SCHEMES[name]

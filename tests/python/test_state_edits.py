@@ -35,6 +35,7 @@ def check_bytes(report):
 
 
 @pytest.mark.parametrize(("name", "more", "sides"), [*itertools.product(KERNELS, MORE, ["images"]), *itertools.product(KERNELS, ["plain", "ranks", "integrity"], ["fixed"]), ("jacobi", "plain", "around"), ("leapfrog", "ranks", "around")])
+@pytest.mark.each_value
 def test_command(memext, quick_place, kernels, tmp_path, name, more, sides):  # noqa: F811
     """Cells of the file, frames that follow them, a parameter that changes with them: as a run from the state that export writes. Two changes, one without steps."""
     rng = np.random.default_rng(sum(map(ord, name + more + sides)))
