@@ -1,16 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Applies the mutants of table.py one by one to a copy of this tree, builds the command, and says after how many problems the random campaign finds each."""
+"""Applies the mutants of table.py one by one to a copy of this tree, builds it, and says after how many problems the random campaign finds each, or which test does."""
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 
-from table import MUTANTS
+from table import FOLDERS, MUTANTS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/python"))
@@ -45,8 +46,8 @@ class Copy:
         if done.returncode != 0:
             sys.exit(f"{' '.join(words)}: {done.stdout[-3000:]}{done.stderr[-3000:]}")
 
-    def build(self):
-        self.call("cmake", "--build", "build/release", "--target", "memext", f"-j{self.jobs}")
+    def build(self, *targets):
+        self.call("cmake", "--build", "build/release", *(w for t in targets for w in ("--target", t)), f"-j{self.jobs}")
 
     def change(self, mutant):
         path = self.tree / mutant.file
@@ -64,14 +65,25 @@ class Copy:
         begin = time.monotonic()
         c = Campaign(self.tree / "build/release/memext", folder, o.seed, env, opencl=0).run(0, o.problems, most=1)
         shutil.rmtree(folder)
-        return c, time.monotonic() - begin
+        found = c.findings[0] if c.findings else None
+        return f"by problem {found[0] + 1}: {found[1][:160]}" if found else None, f"in {o.problems} problems", time.monotonic() - begin
+
+    def tests(self, names):
+        """The first test of these that fails, of the tree that is built."""
+        begin, c_test = time.monotonic(), "/" not in names[0]
+        env = {**self.env, "OMP_WAIT_POLICY": "passive", "MEMEXT_BUILD": str(self.tree / "build/release")}
+        words = ["ctest", "--test-dir", "build/release", "-R", f"^{names[0]}$", "--output-on-failure"] if c_test else [sys.executable, "-m", "pytest", "-x", "-q", "-rf", "-p", "no:cacheprovider", *names]
+        done = subprocess.run(words, cwd=self.tree, env=env, capture_output=True, text=True)
+        failed = re.findall(r"\bFAIL\b\S* (\S+?): |^(?:FAILED|ERROR) (\S+)", done.stdout, re.M)
+        found = next((a or b for a, b in failed), done.stdout[-200:]) if done.returncode != 0 else None
+        return f"by {names[0] + ', ' if c_test else ''}{found}" if found else None, f"by {', '.join(names)}", time.monotonic() - begin
 
 
 def main():
     o = options()
-    chosen = [m for m in MUTANTS if not o.names or m.name in o.names]
+    chosen = [m for m in MUTANTS + FOLDERS if not o.names or m.name in o.names]
     if o.list or not chosen:
-        print("\n".join(f"{m.name}: {m.what} ({m.file})" for m in MUTANTS))
+        print("\n".join(f"{m.name}: {m.what} ({m.file})" for m in MUTANTS + FOLDERS))
         return 0 if o.list else 2
     (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="mutants-", dir=ROOT / "build") as name:
@@ -79,12 +91,11 @@ def main():
         copy = Copy(folder, o.jobs)
         for mutant in chosen:
             copy.change(mutant)
-            copy.build()
-            c, seconds = copy.campaign(folder / "problems", o)
+            copy.build(*([] if mutant.by else ["memext"]))
+            found, tried, seconds = copy.tests(mutant.by) if mutant.by else copy.campaign(folder / "problems", o)
             copy.restore(mutant)
-            found = c.findings[0] if c.findings else None
             missed += [] if found else [mutant.name]
-            print(f"{mutant.name}: {f'found by problem {found[0] + 1}: {found[1][:160]}' if found else f'NOT FOUND in {o.problems} problems'} ({seconds:.0f} s)", flush=True)
+            print(f"{mutant.name}: {f'found {found}' if found else f'NOT FOUND {tried}'} ({seconds:.0f} s)", flush=True)
         print(f"{len(chosen) - len(missed)} of {len(chosen)} mutants found{': missed ' + ', '.join(missed) if missed else ''}")
     return 1 if missed else 0
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Mutants: small changes that break one feature each, which the random campaign has to find (run.py beside this file). A change is a file, a text that stands
-in it once, and the text in its place."""
+"""Mutants: small changes that break one feature each, which tests have to find (run.py beside this file). A change is a file, a text that stands in it once, and
+the text in its place. Those of MUTANTS are for the random campaign. FOLDERS has one in each of more folders, with what finds it in a short run."""
 from dataclasses import dataclass
 
 
@@ -11,6 +11,7 @@ class Mutant:
     file: str
     old: str
     new: str
+    by: tuple = ()  # a C test, or files and cases of Python tests; () = the campaign
 
 
 MUTANTS = [
@@ -44,4 +45,25 @@ MUTANTS = [
            "            if (ghosts && !p->flat) name_ghosts(p, &c->row);"),
     Mutant("wavelet", "the first value of a wavelet is left out", "runtime/engine/after.c", "if (cell != NULL && mx_source_amplitude(w->a->sources, i, step, &amplitude))",
            "if (cell != NULL && step > 0 && mx_source_amplitude(w->a->sources, i, step, &amplitude))"),
+]  # fmt: skip
+
+FOLDERS = [
+    Mutant("failed-flush", "what a failed write has lost is forgotten by the next flush", "backends/mmap/mmap.c", "    int err = s->failed;\n    pthread_mutex_unlock(&s->lock);\n    for (int i = 0; i < MOST_MAPPINGS",
+           "    int err = 0;\n    pthread_mutex_unlock(&s->lock);\n    for (int i = 0; i < MOST_MAPPINGS", ("conformance",)),
+    Mutant("newest-slot", "a commit overwrites the newest superblock", "runtime/core/store.c", "    *slot = newest / 2;", "    *slot = newest % 2;", ("conformance",)),
+    Mutant("memory-high", "a limit of cgroup v2 that throttles is not seen", "runtime/machine/cgroup.c", '{"memory.max", "memory.high", NULL}', '{"memory.max", NULL, NULL}', ("machine",)),
+    Mutant("big-endian", "numbers of four bytes and less may be big endian", "runtime/grid/array.c", "head->big_endian && mx_dtype_bytes(head->dtype) > 1", "head->big_endian && mx_dtype_bytes(head->dtype) > 4",
+           ("tests/python/test_formats.py", "tests/python/test_format_cases.py")),
+    Mutant("weight", "the weight of a distance is rounded before it is divided", "runtime/stencil/plain.inc", "(CELL)(coef[1] / d)", "((CELL)coef[1] / d)", ("stencil",)),
+    Mutant("compiler", "an object of another version of the compiler is taken", "runtime/kernel/cache.c", "    XXH3_128bits_update(state, c->version.data, c->version.bytes);\n", "", ("tests/python/test_kernel.py",)),
+    Mutant("last-part", "what a copy to a device has beyond whole lines is left out", "runtime/accel/host.c", "#endif\n    memcpy(to, from, bytes);", "    return;\n#endif\n    memcpy(to, from, bytes);", ("accel",)),
+    Mutant("median", "the median of measurements is the least one", "runtime/tune/median.c", "    return values[n / 2];", "    return values[0];", ("tune_rates",)),
+    Mutant("pages", "the pages that went to swap space are counted as bytes", "runtime/observe/usage.c", "vmstat_names[i].field, (uint64_t)sysconf(_SC_PAGESIZE)}", "vmstat_names[i].field, 1}", ("observe",)),
+    Mutant("mode", "a file that is replaced loses its permissions", "runtime/files/output.c", "    if (o->mode != 0 && fchmod(o->fd, o->mode) != 0) return -errno;\n", "", ("tests/python/test_replace.py",)),
+    Mutant("edits", "the note forgets that a parameter was changed twice", "runtime/note/params.c", "    if (e->kept > 0) mx_json_put_whole", "    if (e->kept > 1) mx_json_put_whole", ("tests/python/test_edits.py",)),
+    Mutant("stopped", "a rank that somebody has stopped hears no signal", "runtime/link/local.c", "kill(child[i], signal), kill(child[i], SIGCONT);", "kill(child[i], signal);", ("tests/python/test_ranks_ends.py",)),
+    Mutant("excludes", "options that exclude each other are taken", "runtime/ask/rules.c", "        if (mx_option_given(o, word))\n            return mx_fail(why, -EINVAL, \"--%s and --%s exclude",
+           "        if (mx_option_given(o, word) && row->needs != NULL)\n            return mx_fail(why, -EINVAL, \"--%s and --%s exclude", ("tests/python/test_options.py",)),
+    Mutant("seams", "the seams in DRAM are not counted", "runtime/steps/bytes.c", "    bytes += (mx_wide)shape->seam_slots * mx_seam_slab_bytes(shape, layout);\n", "", ("tests/python/test_report.py",)),
+    Mutant("lost-output", "what cannot be printed is no error", "runtime/cli/streams.c", "    if (!lost && !asked_lost && flush_error == 0) return status;", "    if (!lost || !asked_lost || flush_error == 0) return status;", ("tests/python/test_refusals.py",)),
 ]  # fmt: skip

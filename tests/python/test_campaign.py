@@ -15,7 +15,7 @@ from drawn_runs import Campaign
 
 sys.path.insert(0, str(ROOT / "tests/mutants"))
 
-from table import MUTANTS  # noqa: E402
+from table import FOLDERS, MUTANTS  # noqa: E402
 
 OF_A_KERNEL, OF_A_TEST = 10, 20
 
@@ -68,8 +68,10 @@ def test_another_result_is_found(memext, quick_place, monkeypatch):
 
 def test_mutants_stand_in_the_tree():
     """tests/mutants/run.py applies each to a copy; the text that it changes is there, once."""
-    assert len({m.name for m in MUTANTS}) == len(MUTANTS) >= 10
-    assert not [m.name for m in MUTANTS if (ROOT / m.file).read_text().count(m.old) != 1]
+    every = MUTANTS + FOLDERS
+    assert len({m.name for m in every}) == len(every) and len(MUTANTS) >= 10
+    assert len({m.file.rpartition("/")[0] for m in FOLDERS}) == len(FOLDERS) >= 12
+    assert not [m.name for m in every if (ROOT / m.file).read_text().count(m.old) != 1]
 
 
 def test_trials_are_alike(tmp_path):
