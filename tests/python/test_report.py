@@ -141,6 +141,7 @@ def test_inside_a_memory_limit_half_the_problem(memext, place, backend):
                         prefix=[LIMIT_MEMORY, "96MiB", "--keep-cache", *swap, "--"]).report
     assert report["verified"] is True and report["machine"]["cgroup_limit_bytes"] == 96 * MIB
     assert 2 * report["layout"]["buffer_bytes"] >= 192 * MIB
+    assert backend != "swap" or min(report["kernel"]["swap_in_bytes"], report["kernel"]["swap_out_bytes"]) > 16 * MIB  # the machine's: at least the run's
 
 
 @needs_root

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import random
+import re
 import sys
 
 import pytest
@@ -172,6 +173,16 @@ def test_refusals_name_values(memext, place):
     memext.refused("tune", *grid, "--dram", "256MiB", "--backend", "dram", naming=["both Buffers", "--dram"])
     memext.refused("tune", *grid, "--cores", 64, "--calibrate", naming="--calibrate")
     memext.refused("tune", *grid, "--calibrate-seconds", 0, naming="--calibrate-seconds")
+
+
+def test_a_plan_that_is_given_has_the_room_that_it_needs(memext, place):
+    """The sentence says how much it needs: with so much more --dram it is taken, with 2 MiB less it is not."""
+    words = ["run", "--dry-run", "-n", 254, 254, 254, "-t", 64, "-d", place, "--plan", "stream by=254 bt=8", "--quiet"]
+    needs, room = map(float, re.search(r"needs ([\d.]+) MiB of DRAM, and ([\d.]+) MiB are there", memext(*words, "--dram", "100MiB").stderr).groups())
+    assert room < needs < 2 * room
+    enough = int(100 + needs - room + 1)
+    assert memext(*words, "--dram", f"{enough}MiB").returncode == 0
+    assert memext(*words, "--dram", f"{enough - 2}MiB").returncode == 2
 
 
 def test_calibrate_is_kept(memext, place, tmp_path):
