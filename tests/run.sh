@@ -152,7 +152,7 @@ if [ -z "$sanitizers" ]; then
 else
     [ ${#asan_left_out[@]} -eq 0 ] || notes+=(--note "under the address sanitizer: ${asan_left_out[*]}")
     [ ${#tsan_tests[@]} -eq 0 ] || notes+=(--note "under the thread sanitizer: all but ${tsan_tests[*]}")
-    [ -n "$long" ] || notes+=(--note "10 minutes of each fuzz target")
+    [ -n "$long" ] || notes+=(--note "under the sanitizers: most of the cases that follow each other and are alike" --note "10 minutes of each fuzz target")
 fi
 echo
 mx_say "all of it took $((SECONDS - started)) s"

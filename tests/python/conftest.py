@@ -60,7 +60,7 @@ def pytest_generate_tests(metafunc):
 
 def values_of(item):
     """The values of its parameters, and where each stands where it cannot be told from others."""
-    parameters = item.callspec.params.items() if hasattr(item, "callspec") else ()
+    parameters = [(name, value) for name, value in item.callspec.params.items() if name != "repetition"] if hasattr(item, "callspec") else ()
     return {(name, repr(value) if isinstance(value, (str, int, float, tuple, list, dict, type(None))) else item.callspec.indices[name]) for name, value in parameters}
 
 
@@ -70,8 +70,9 @@ def pytest_collection_modifyitems(items):
     seen = collections.defaultdict(set)
     for item in items:
         if item.get_closest_marker("each_value") and not item.get_closest_marker("long"):
-            new = values_of(item) - seen[item.function]
-            seen[item.function] |= new
+            before = seen[item.function, item.callspec.params.get("repetition")]
+            new = values_of(item) - before
+            before |= new
             if not new:
                 item.add_marker("long")
         if item.get_closest_marker("long") and not LONG:

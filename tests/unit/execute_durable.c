@@ -161,7 +161,7 @@ Test(execute, a_committed_state_rests) {
     char dir[256], text[400], spec[96];
     make_dir(dir, sizeof dir);
     state = 4711;
-    for (int i = 0; i < 64; i += mx_case_step(64)) {
+    for (int i = 0; i < 64; i += mx_case_step()) {
         struct setting s = watched_setting(i / 8 % 4, i >= 32);
         struct watch w = {.hold_stores = (int32_t)pick(0, 1) * 1000};
         random_watch(&s, i, spec, sizeof spec);
