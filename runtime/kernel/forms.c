@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #if defined(__x86_64__)
 #define NARROW "-mprefer-vector-width=256"
@@ -63,6 +64,21 @@ static void tile_size(const struct mx_system *s, int64_t n[3]) {
     while (n[1] > ROWS && mx_sample_bytes(s, n) > MOST_BYTES) n[1] /= 2;
 }
 
+/* So many planes of such a tile that L2 does not hold them. */
+static int64_t far_planes(const struct mx_system *s, const int64_t n[3]) {
+    enum { LEAST = 1 << 20, MOST = 4 << 20, TIMES = 4 };
+    const int64_t l2 = mx_min(mx_max(sysconf(_SC_LEVEL2_CACHE_SIZE), LEAST), MOST);
+    const int64_t frames = mx_sample_bytes(s, (const int64_t[3]){n[0], n[1], 0});
+    const int64_t plane = mx_sample_bytes(s, (const int64_t[3]){n[0], n[1], 1}) - frames;
+    return mx_max(n[2], (TIMES * l2 - frames) / plane);
+}
+
+static struct mx_sample first_planes(const struct mx_sample *t, int64_t planes) {
+    struct mx_sample part = *t;
+    part.planes += planes - part.n[2], part.n[2] = planes;
+    return part;
+}
+
 static double time_of(const struct mx_sample *t, const struct mx_system *s) {
     const uint64_t begin = mx_thread_cpu_ns();
     uint64_t ns = 0;
@@ -113,27 +129,41 @@ static int32_t usable(struct candidates *c, const struct mx_sample *t, int32_t i
     return n;
 }
 
+/* The least times of the forms `index`, on a tile. */
+static void take_times(const struct candidates *c, const struct mx_sample *t, const int32_t *index, int32_t n,
+                       double least[MX_FORMS]) {
+    for (int round = 0; round < ROUNDS; round++)
+        for (int32_t i = 0; i < n; i++) {
+            const double ns = time_of(t, &c->system[index[i]]);
+            if (round == 0 || ns < least[i]) least[i] = ns;
+        }
+}
+
+/* An engine finds a part of what it reads in L2, and a part beyond. So each form is timed in both places, and
+ * the product of the two times counts. */
 static int measure(void *context, struct mx_isolated *report) {
     static const double harmless[2] = {0.5, 1};
     struct candidates *c = context;
     void *handle;
     int64_t n[3];
-    struct mx_sample tile;
+    struct mx_sample far;
     int err = mx_kernel_load(c->path[0], "", &report->why, &c->system[0], &handle);
     if (err < 0) return err;
     tile_size(&c->system[0], n);
-    if ((err = mx_sample_make(&c->system[0], n, &tile)) < 0) return err;
+    const int64_t planes = far_planes(&c->system[0], n);
+    if ((err = mx_sample_make(&c->system[0], (const int64_t[3]){n[0], n[1], planes}, &far)) < 0) return err;
+    const struct mx_sample near = first_planes(&far, n[2]);
     int32_t index[MX_FORMS], best = 0;
-    const int32_t left = usable(c, &tile, index);
-    mx_sample_fill(&tile, &c->system[0], harmless);
-    double least[MX_FORMS];
-    for (int round = 0; round < ROUNDS && left > 1; round++)
-        for (int32_t i = 0; i < left; i++) {
-            const double ns = time_of(&tile, &c->system[index[i]]) / c->form[index[i]]->below;
-            if (round == 0 || ns < least[i]) least[i] = ns;
-        }
-    for (int32_t i = 1; i < left; i++)
-        if (least[i] < least[best]) best = i;
+    const int32_t left = usable(c, &near, index);
+    if (left == 1) return index[0];
+    mx_sample_fill(&near, &c->system[0], harmless);
+    double in_l2[MX_FORMS], beyond[MX_FORMS], least = 0;
+    take_times(c, &near, index, left, in_l2);
+    take_times(c, &far, index, left, beyond);
+    for (int32_t i = 0; i < left; i++) {
+        const double below = c->form[index[i]]->below, time = in_l2[i] * beyond[i] / (below * below);
+        if (i == 0 || time < least) least = time, best = i;
+    }
     return index[best];
 }
 

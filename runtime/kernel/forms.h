@@ -19,7 +19,7 @@ struct mx_form {
     int32_t rows;            /* of a pass */
     bool avx512;             /* only where vectors of 64 bytes are: elsewhere it is as another form */
     double below; /* taken where it needs less than so much of the time of the first one. Several rows have to
-                     gain more: a whole run reads from farther away, and their reads are more streams. */
+                     gain more: their reads are more streams. */
     const char *flags[MX_FORM_FLAGS];
 };
 /* The first one is one row, and the vectors that the compiler prefers. */
