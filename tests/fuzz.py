@@ -22,7 +22,7 @@ import xml.etree.ElementTree as xml
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "tests" / "fuzz"
 # Executions of a short run: a few seconds each, on a slow core.
-RUNS = {"plan": 100000, "npy": 30000, "array": 10000, "store": 5000, "options": 20000, "topology": 200, "fault": 10000, "note": 30000}
+RUNS = {"plan": 50000, "npy": 15000, "array": 5000, "store": 3000, "options": 10000, "topology": 100, "fault": 5000, "note": 15000}
 ONE_INPUT_S = 25  # an input that takes longer is a finding
 LONGEST_INPUT_BYTES = 4096
 # A target that hangs outside of an input is ended after this much more than it was given.

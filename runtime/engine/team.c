@@ -10,9 +10,20 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
-enum { LOOK_NS = 500000 };
+/* OMP_WAIT_POLICY=passive: a thread that waits must not take a core from others, as OpenMP has it. */
+static bool passive;
+static pthread_once_t passive_once = PTHREAD_ONCE_INIT;
+static void look_at_policy(void) {
+    const char *policy = getenv("OMP_WAIT_POLICY");
+    passive = policy != NULL && strcasecmp(policy, "passive") == 0;
+}
+static bool waits_passively(void) {
+    pthread_once(&passive_once, look_at_policy);
+    return passive;
+}
 
 struct mx_team {
     pthread_mutex_t lock;
@@ -32,13 +43,14 @@ struct mx_team {
 };
 
 void mx_wait_round(unsigned *rounds) {
-    enum { PAUSES = 2000, YIELDS = 4000 };
+    enum { PAUSES = 2000, YIELDS = 4000, FEW = 50 };
+    const bool few = waits_passively();
     ++*rounds;
-    if (*rounds < PAUSES) {
+    if (*rounds < (few ? FEW : PAUSES)) {
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
-    } else if (*rounds < YIELDS) {
+    } else if (*rounds < (few ? 2 * FEW : YIELDS)) {
         sched_yield();
     } else {
         nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
@@ -49,6 +61,8 @@ void mx_wait_round(unsigned *rounds) {
  * long to wake, above all a virtual one: whoever has nothing to do looks for it a while, and gives the core
  * to any other thread that wants it, such as the one that gives out jobs. */
 static void look_for_job(mx_team *team, uint64_t seen) {
+    enum { LOOK_NS = 500000 };
+    if (waits_passively()) return;
     const uint64_t end = mx_clock_ns() + LOOK_NS;
     while (atomic_load_explicit(&team->generation, memory_order_relaxed) == seen && mx_clock_ns() < end)
         sched_yield();

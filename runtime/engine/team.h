@@ -22,7 +22,8 @@ void mx_team_start(mx_team *team, mx_team_fn *fn, void *arg);
 void mx_team_barrier(mx_team *team);
 
 /* One round of waiting for another thread: pauses first, then yields the core, then sleeps in short naps,
- * since the machine may have fewer free cores than the team has threads. *rounds starts at 0. */
+ * since the machine may have fewer free cores than the team has threads. *rounds starts at 0. With
+ * OMP_WAIT_POLICY=passive in the environment the naps begin soon. */
 void mx_wait_round(unsigned *rounds);
 
 #endif
