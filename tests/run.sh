@@ -18,7 +18,7 @@ export OMP_WAIT_POLICY=passive
 export CCACHE_BASEDIR=$mx_root CCACHE_NOHASHDIR=1
 
 # More processes than cores: many tests wait for a disk, a lock or another process. Tests in Python go on beside all that the C tests are.
-python_workers=$(($(nproc) + 1)) c_jobs=$(($(nproc) + 1)) sanitizer_jobs=$((($(nproc) + 1) / 2))
+python_workers=$(($(nproc) + 2)) c_jobs=$(($(nproc) + 1)) sanitizer_jobs=$((($(nproc) + 1) / 2))
 tsan_tests=(machine flow engine execute conformance) # threads of the engines and their team, of queues, of the committer
 # arithmetic on numbers alone
 asan_left_out=(schedule tune tune_choice tune_papers tune_plan tune_rates tune_search cuda_api)

@@ -89,7 +89,7 @@ def test_a_form_with_other_bits_is_not_kept(compiled, tmp_path):
     slow.write_text(path.read_text().replace("SET(u,", "volatile double d = 1; for (int i = 0; i < 20 && !ROWS; i++) d = d / 3; SET(u,"))
     for kernel in (path, slow):
         done = compiled(kernel, None)
-        assert done.returncode == 0 and "fastest here: 1 row in a pass\n" in done.stdout, done.stdout + done.stderr
+        assert done.returncode == 0 and "fastest here: 1 row in a pass" in done.stdout, done.stdout + done.stderr  # in vectors of any width
 
 
 def test_the_fastest_is_kept_and_found_again(compiled, tmp_path):
@@ -124,7 +124,7 @@ def test_a_kernel_that_does_not_end_is_not_measured_for_long(compiled, tmp_path)
     path = tmp_path / "endless.c"
     path.write_text(GOOD % "for (volatile int64_t i = 0; i >= 0;) i = 0; SET(u, 0);")
     done = compiled(path, None)
-    assert done.returncode == 0 and "fastest here: 1 row in a pass\n" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "fastest here: 1 row in a pass" in done.stdout, done.stdout + done.stderr  # in vectors of any width
 
 
 def test_an_unknown_form_is_refused(compiled, tmp_path):
