@@ -50,6 +50,14 @@ static void try_shortest_strips(struct job *job, int64_t bt) {
     for (int64_t by = shortest; by <= end; by++) mx_job_try(job, by, job->problem.nz, bt);
 }
 
+/* Strips of one step may be shorter than the way that its levels are skewed. The ends of the grid then cut
+ * seams of several strips, and a further strip may move less. */
+static void try_strips_below_the_skew(struct job *job, int64_t bt) {
+    const int64_t shortest = mx_search_shortest(job, bt);
+    for (int64_t by = mx_min(2 * bt * job->problem.h, job->problem.ny) - 1; by >= shortest; by--)
+        mx_job_try(job, by, job->problem.nz, bt);
+}
+
 static void try_strips(struct job *job, int64_t bt) {
     const struct mx_problem *p = &job->problem;
     if (mx_search_shortest(job, bt) > p->ny) return;
@@ -63,13 +71,21 @@ static void try_strips(struct job *job, int64_t bt) {
         try_shortest_strips(job, bt);
     else if (!fits)
         try_even_or_short_strips(job, bt);
+    if (!job->by_dram) try_strips_below_the_skew(job, bt);
+}
+
+/* Whole planes fit if all sweeps have bt levels. */
+static bool equal_sweeps_fit(const struct job *job, int64_t bt) {
+    struct job equal = *job;
+    equal.problem.nt = bt / mx_job_unit(job);
+    return mx_job_fits(&equal, equal.problem.ny, equal.problem.nz, bt);
 }
 
 /* Whole planes of bt levels fit, or of one more: which array the last level is in makes a difference of a
- * slab. */
+ * slab. A shorter sweep at the end may make it as well, so that longer sweeps fit where shorter ones do not.
+ */
 static bool planes_fit(const struct job *job, int64_t bt) {
-    const struct mx_problem *p = &job->problem;
-    return mx_job_fits(job, p->ny, p->nz, bt) || mx_job_fits(job, p->ny, p->nz, bt + mx_job_unit(job));
+    return equal_sweeps_fit(job, bt) || equal_sweeps_fit(job, bt + mx_job_unit(job));
 }
 
 /* Beyond so many levels neither whole planes fit nor do strips have their shortest length: DRAM grows with

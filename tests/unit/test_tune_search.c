@@ -115,3 +115,33 @@ Test(tune, reduced_equals_exhaustive_stages) {
     compare_searches("redundant", "iblock", true, 300, MX_JACOBI, 4);
     compare_searches("stream", "iblock", false, 300, MX_JACOBI, 3);
 }
+
+/* Cases that a search once missed: few cells, so that one Block more or less decides. */
+static void compare_one(int64_t ny, int64_t nz, int64_t nt, int h, int bytes, uint64_t room, int64_t z_step,
+                        int64_t slab, int stages) {
+    struct mx_problem p = make_problem(14, ny, nz, nt, h, bytes);
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 256 << 10};
+    struct mx_system system;
+    struct mx_tune_result fast, full;
+    mx_why why = {""};
+    if (stages > 0) make_system(&p, MX_JACOBI, &system), system.stages = stages;
+    struct mx_tune_request q = small_request(&p, &m, room, z_step);
+    q.algorithm = "stream";
+    q.manual.slab = slab;
+    q.manual.ahead = 3;
+    cr_assert_eq(mx_tune(&q, &why, &fast), 0, "%s", why.text);
+    q.exhaustive = true;
+    cr_assert_eq(mx_tune(&q, &why, &full), 0, "%s", why.text);
+    cr_expect(moved(&fast) == moved(&full), "bt %lld by %lld moves %.0f, bt %lld by %lld %.0f",
+              (long long)fast.plan.bt, (long long)fast.plan.by, moved(&fast), (long long)full.plan.bt,
+              (long long)full.plan.by, moved(&full));
+}
+
+/* 19 steps: sweeps of 7, 7 and 5 levels leave all results in one array, those of 5, 5, 5 and 4 do not. */
+Test(tune, sweeps_that_end_in_one_array) { compare_one(11, 59, 19, 1, 4, 58982, 2, 6, 0); }
+
+/* Steps of three stages and radius 3: strips shorter than 9 rows. */
+Test(tune, strips_shorter_than_the_skew) {
+    compare_one(30, 18, 8, 3, 8, 172801, 1, 2, 3);
+    compare_one(30, 18, 8, 3, 4, 172801, 1, 2, 3);
+}
