@@ -5,6 +5,7 @@
 #include "engine/accel_text.h"
 #include "engine/accel_room.h"
 #include "engine/after.h"
+#include "system/profile.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -144,6 +145,7 @@ static void numbers(FILE *f, const struct mx_work *w, const struct mx_view *v) {
         const struct mx_fixed_view *c = &v->fixed[i];
         number(f, "PITCH_", s->fixed[i].name, c->row_pitch_bytes);
         number(f, "PROFILE_", s->fixed[i].name, mx_view_is_profile(c));
+        number(f, "STEP_", s->fixed[i].name, !mx_has_one_cell(&s->profile[i]));
         number(f, "SLOT_PITCH_", s->fixed[i].name, c->slot_pitch_bytes);
         number(f, "GHOSTS_", s->fixed[i].name, c->period_planes > 0);
         number(f, "ORIGIN_", s->fixed[i].name, c->offset_bytes);

@@ -32,7 +32,8 @@ bool mx_field_is_alike(const int64_t shape[3], const struct mx_problem *p, bool 
 
 bool mx_field_is_profile(const struct mx_run_field *f, const struct mx_system *s) {
     const bool frame_differs = !f->frame && f->made.kind == MX_FRAME_VALUE && s->hc > 0;
-    return f->array == MX_FIELD_OF_C && (f->alike & (MX_ALIKE_Y | MX_ALIKE_Z)) != 0 && !frame_differs;
+    const bool rows_fit = f->alike != MX_ALIKE_X || s->text != NULL; /* mx_kernel_take_profiles */
+    return f->array == MX_FIELD_OF_C && f->alike != 0 && rows_fit && !frame_differs;
 }
 
 /* ------------------------------------------------------------------ values */
@@ -66,6 +67,10 @@ static int64_t place(const struct reading *r, int dim, int64_t i) {
 static void make_row(const struct reading *r, const char *file_row, char *row) {
     const struct mx_problem *p = r->p;
     const int64_t e = mx_dtype_bytes(r->field->dtype), all = p->nx + 2 * p->h;
+    if (mx_has_one_cell(r->profile)) {
+        memcpy(row, file_row, (size_t)e);
+        return;
+    }
     if ((r->profile->alike & MX_ALIKE_X) != 0) {
         memcpy(row, file_row, (size_t)e);
         mx_field_spread(MX_ALIKE_X, e, all, 1, 0, row);
@@ -80,11 +85,11 @@ static void make_row(const struct reading *r, const char *file_row, char *row) {
     }
 }
 
-static int make_plane(struct reading *r, int64_t z, char *plane, int64_t pitch, mx_why *why) {
+static int make_plane(struct reading *r, int64_t z, char *plane, mx_why *why) {
     const struct mx_profile_range rows = mx_profile_rows(r->p, r->profile->alike);
     const struct mx_npy *npy = &r->field->npy;
     const int64_t bytes = npy->shape[2] * mx_dtype_bytes(r->field->dtype);
-    for (int64_t y = rows.first; y < rows.end; y++, plane += pitch) {
+    for (int64_t y = rows.first; y < rows.end; y++, plane += r->profile->row_pitch_bytes) {
         const int64_t at = place(r, MX_DIM_Z, z) * npy->shape[1] + place(r, MX_DIM_Y, y);
         const int err =
             at == r->at ? 0
@@ -103,8 +108,7 @@ int mx_field_read_profile(const struct mx_run_field *f, const struct mx_problem 
     struct reading r = {.field = f, .p = whole, .profile = &q, .frame = f->made, .at = -1};
     if (f->made.kind == MX_FRAME_INCLUDED || f->made.kind == MX_FRAME_VALUE)
         r.frame.kind = MX_FRAME_EDGE; /* one that nobody reads */
-    const struct mx_profile_range rows = mx_profile_rows(whole, f->alike);
-    const int64_t planes = mx_profile_planes(whole, f->alike).end, plane = q.bytes / planes;
+    const int64_t planes = mx_profile_planes(whole, f->alike).end;
     r.row = malloc((size_t)(f->npy.shape[2] * mx_dtype_bytes(f->dtype)));
     q.memory = aligned_alloc(64, (size_t)q.bytes);
     int err = r.row != NULL && q.memory != NULL
@@ -112,7 +116,7 @@ int mx_field_read_profile(const struct mx_run_field *f, const struct mx_problem 
                   : mx_fail(why, -ENOMEM, "no memory for the %lld bytes of the read-only field %s",
                             (long long)q.bytes, f->name);
     for (int64_t z = 0; z < planes && err == 0; z++)
-        err = make_plane(&r, z, q.memory + z * plane, plane / (rows.end - rows.first), why);
+        err = make_plane(&r, z, q.memory + z * q.plane_pitch_bytes, why);
     free(r.row);
     if (err < 0)
         free(q.memory);

@@ -13,8 +13,9 @@
 bool mx_field_is_alike(const int64_t shape[3], const struct mx_problem *problem, bool made, bool *frame,
                        uint8_t *alike);
 
-/* Can DRAM hold this field whole, as a profile? Not where it is alike along x alone, and not where a frame of
- * another value is read, which makes cells differ. Such a file is copied into the store. */
+/* Can DRAM hold this field whole, as a profile? Not where it is alike along x alone and the kernel was built
+ * elsewhere, and not where a frame of another value is read, which makes cells differ. Such a file is copied
+ * into the store. */
 bool mx_field_is_profile(const struct mx_run_field *field, const struct mx_system *system);
 
 /* Reads the open file of a field that is a profile. `whole`: the problem of all ranks. out->memory is for

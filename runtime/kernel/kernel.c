@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* kernel.c - opens a kernel: its text or object, and its parameters. */
 #include "kernel/private.h"
+#include "system/profile.h"
 #include "system/values.h"
 
 #include <dlfcn.h>
@@ -119,6 +120,10 @@ static int take_params(struct mx_system *s, const struct mx_kernel_options *o, m
 
 /* ---- opening */
 
+static int no_memory(mx_why *why) {
+    return mx_fail(why, -ENOMEM, "no memory for the description of a kernel");
+}
+
 static int make_object(struct mx_loaded *l, const struct mx_kernel_options *o, mx_why *why) {
     struct mx_text text, object;
     const bool built = ends_with(o->path, ".so");
@@ -141,7 +146,7 @@ static int make_object(struct mx_loaded *l, const struct mx_kernel_options *o, m
     }
     if (err == 0 && !built) {
         l->system.text = l->text = text.data;
-        return 0;
+        return (l->path = strdup(o->path)) != NULL ? 0 : no_memory(why);
     }
     free(text.data);
     return err;
@@ -162,7 +167,7 @@ static int open_kernel(struct mx_loaded *l, const struct mx_kernel_options *o, m
 
 int mx_kernel_open(const struct mx_kernel_options *o, mx_why *why, struct mx_system **out) {
     struct mx_loaded *l = calloc(1, sizeof *l);
-    if (l == NULL) return mx_fail(why, -ENOMEM, "no memory for the description of a kernel");
+    if (l == NULL) return no_memory(why);
     if (o->messages != NULL && o->messages_bytes > 0) o->messages[0] = 0;
     int err = open_kernel(l, o, why);
     if (err == 0)
@@ -171,6 +176,58 @@ int mx_kernel_open(const struct mx_kernel_options *o, mx_why *why, struct mx_sys
         mx_kernel_close(&l->system);
     return err;
 }
+
+/* ---- profiles */
+
+/* What goes before the text, for cell.h: a line for each field of which DRAM has one cell of each row. */
+static int add_lines(const struct mx_loaded *l, mx_why *why, struct mx_text *out) {
+    enum { LINE = MX_FIELD_NAME + 32 };
+    const size_t most = strlen(l->text) + MX_MAX_FIXED * LINE;
+    if ((out->data = malloc(most + 1)) == NULL) return no_memory(why);
+    out->bytes = 0;
+    for (int32_t i = 0; i < l->system.n_fixed; i++)
+        if (mx_has_one_cell(&l->system.profile[i]))
+            out->bytes += (size_t)snprintf(out->data + out->bytes, LINE, "#define MEMEXT_ALIKE_%s ~, 0\n",
+                                           l->system.fixed[i].name);
+    out->bytes += (size_t)snprintf(out->data + out->bytes, most + 1 - out->bytes, "%s", l->text);
+    return 0;
+}
+
+static int replace_object(struct mx_loaded *l, const struct mx_text *text, mx_why *why) {
+    const struct mx_kernel_options o = {.path = l->path};
+    struct mx_system *s = calloc(1, sizeof *s);
+    struct mx_object object = {.path = ""};
+    void *handle = NULL;
+    int err = s != NULL ? mx_object_make(&o, text, why, &object) : no_memory(why);
+    if (err == 0) err = mx_kernel_load(object.path, l->path, why, s, &handle);
+    mx_object_drop(&object);
+    if (err == 0) {
+        memcpy(l->system.row, s->row, sizeof s->row);
+        for (int32_t i = 0; i < s->n_reduce; i++) l->system.reduce[i].value = s->reduce[i].value;
+        l->object = object;
+        void *const old = l->handle;
+        l->handle = handle, handle = old;
+    }
+    mx_loader_lock();
+    if (handle != NULL) dlclose(handle);
+    mx_loader_unlock();
+    free(s);
+    return err;
+}
+
+int mx_kernel_take_profiles(struct mx_system *system, mx_why *why) {
+    struct mx_loaded *l = (struct mx_loaded *)system;
+    struct mx_text text = {0};
+    bool any = false;
+    for (int32_t i = 0; i < system->n_fixed; i++) any |= mx_has_one_cell(&system->profile[i]);
+    if (!any) return 0;
+    int err = add_lines(l, why, &text);
+    if (err == 0) err = replace_object(l, &text, why);
+    free(text.data);
+    return err;
+}
+
+/* ---- closing */
 
 void mx_kernel_close(struct mx_system *system) {
     struct mx_loaded *l = (struct mx_loaded *)system;
@@ -184,6 +241,7 @@ void mx_kernel_close(struct mx_system *system) {
         free(system->series[i].path);
         free(system->series[i].value);
     }
+    free(l->path);
     free(l->text);
     free(l);
 }

@@ -34,6 +34,10 @@ struct mx_kernel_facts {
  * description, a parameter), -ENOENT and other errors of files, -ENOTSUP (no compiler). The object is tried
  * out in a child process first, so that one that crashes when it is loaded ends in a sentence. */
 int mx_kernel_open(const struct mx_kernel_options *options, mx_why *why, struct mx_system **out);
+/* Compiles a kernel anew if DRAM has one cell of each row of some of its profiles (system/profile.h): its row
+ * functions and reductions then read that cell for every x. Needs the kernel's text (system->text). Before
+ * the first row function runs, and after mx_kernel_check. Errors as those of mx_kernel_open. */
+int mx_kernel_take_profiles(struct mx_system *system, mx_why *why);
 void mx_kernel_close(struct mx_system *system); /* NULL allowed; no row function may be running */
 struct mx_kernel_facts mx_kernel_facts(const struct mx_system *system);
 

@@ -56,7 +56,7 @@ struct mx_loaded {
     void *handle;
     struct mx_object object;
     char functions[256];
-    char *text; /* of the file; NULL = a .so */
+    char *path, *text; /* of the file, and what is compiled; text NULL = a .so */
 };
 
 /* Calls work(context, why) in a child process and passes on what it returns. A child that dies, or takes more

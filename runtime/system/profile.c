@@ -16,17 +16,19 @@ struct mx_profile_range mx_profile_planes(const struct mx_problem *p, uint8_t al
     return (struct mx_profile_range){0, (alike & MX_ALIKE_Z) != 0 ? 1 : p->nz + 2 * p->h};
 }
 
+static int64_t lines(int64_t bytes) { return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES; }
+
 void mx_profile_lay(const struct mx_problem *p, enum mx_dtype dtype, uint8_t alike, struct mx_profile *out) {
     const struct mx_profile_range rows = mx_profile_rows(p, alike), planes = mx_profile_planes(p, alike);
     const int64_t cells = (p->nx + 2 * p->h) * mx_dtype_bytes(dtype);
-    int64_t row = (cells + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+    int64_t row = alike == MX_ALIKE_X ? mx_dtype_bytes(dtype) : lines(cells);
     if (row % PAGE_BYTES == 0) row += LINE_BYTES; /* as rows of a Buffer (mx_layout_make) */
     const int64_t plane = (rows.end - rows.first) * row;
     *out = (struct mx_profile){.alike = alike,
                                .row_pitch_bytes = (alike & MX_ALIKE_Y) != 0 ? 0 : row,
                                .plane_pitch_bytes = (alike & MX_ALIKE_Z) != 0 ? 0 : plane,
                                .first_bytes = -rows.first * row,
-                               .bytes = planes.end * plane};
+                               .bytes = lines(planes.end * plane)};
 }
 
 int64_t mx_profile_source(const struct mx_problem *p, int dim, int64_t i) {

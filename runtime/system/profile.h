@@ -11,10 +11,12 @@
  *     (1, ny, nx)    z              one plane
  *     (nz, 1, nx)    y              nz + 2h rows
  *     (1, 1, 1)      x, y, z        one row
+ *     (nz, ny, 1)    x              one cell of each row
  *
- * DRAM has a profile whole, from the beginning of a run to its end, and rows of it at full length. So
- * schedules, Buffers and rings do not know of it. A view of it has pitch 0 along y or z (engine.h). A field
- * of (nz, ny, 1) has as many rows as a whole one: it is no profile, and its file is copied into the store.
+ * DRAM has a profile whole, from the beginning of a run to its end. So schedules, Buffers and rings do not
+ * know of it. A view of it has pitch 0 along y or z (engine.h). Its rows have their full length, so that row
+ * functions do not know of it either. Only of a field that is alike along x alone DRAM has one cell of each
+ * row, and memext compiles the kernel anew for it (mx_kernel_take_profiles).
  *
  * Frames are those of the file, or made, or, at periodic ends, the other end. Rows beyond those of the grid
  * are there where y is periodic: one period on each side, for ghost rows. Ghost planes are looked up by
@@ -26,6 +28,9 @@
 #include "system/sides.h"
 
 enum { MX_ALIKE_X = 1 << MX_DIM_X, MX_ALIKE_Y = 1 << MX_DIM_Y, MX_ALIKE_Z = 1 << MX_DIM_Z };
+
+/* Has it one cell of each row? */
+static inline bool mx_has_one_cell(const struct mx_profile *profile) { return profile->alike == MX_ALIKE_X; }
 
 /* How it lies, its memory not yet there. `whole`: the problem of all ranks. */
 void mx_profile_lay(const struct mx_problem *whole, enum mx_dtype dtype, uint8_t alike,

@@ -33,7 +33,7 @@ def test_random_problems(memext, quick_place, swap_space_if_any, number):
 WANTED = [f"form {form}" for form in ("jacobi", "leapfrog", "staggered")] + [f"stages {n}" for n in (1, 2, 3, 4)] + [f"radius {n}" for n in (1, 2, 3, 4)] + \
     ["2 dimensions", "3 dimensions"] + [f"state of {t}" for t in drawn_cells.TYPES.values()] + \
     [f"side {kind}" for kind in ("fixed", "mirror", "odd", "mirror-node", "odd-node", "edge", "periodic")] + \
-    [f"profile alike along {axes}, {how} its frame" for axes in ("z", "y", "zy", "zx", "yx", "zyx") for how in ("with", "without")] + \
+    [f"profile alike along {axes}, {how} its frame" for axes in ("z", "y", "x", "zy", "zx", "yx", "zyx") for how in ("with", "without")] + \
     ["series of a parameter", "series of a parameter, a value for each level", "point source", "probes", "checks of reductions", "SET under a condition", "a cell that returns",
      "a side of one field", "OLD", "state without a frame, mirror"] + [f"reduction {kind}" for kind in ("MX_SUM", "MX_MAX", "MX_MIN")] + \
     [f"backend {b}" for b in ("dram", "mmap", "swap", "aio", "uring", "fault:uring")] + [f"ranks {n}" for n in (1, 2, 3)] + [f"accelerator {a}" for a in ("host", "opencl", "cuda")] + \

@@ -311,6 +311,14 @@ struct mx_names_of_fields { /* two fields of one name: a duplicate member */
 #define MX_PARAM_INDEX_(name, value) mx_param_##name,
 #define MX_REACH_(name, type) mx_reach_##name = MX_RADIUS,
 #define MX_FIXED_REACH_(name, type) mx_reach_##name = MX_FIXED_RADIUS,
+/* Cells from one x to the next. A field of C that has one cell for a whole row has 0: memext compiles a
+ * kernel for it after a line "#define MEMEXT_ALIKE_name ~, 0". */
+#define MX_STEP_(name, type) mx_step_##name = 1, mx_near_step_##name = 1,
+#define MX_PICK_STEP_(a, step, ...) step
+#define MX_STEP_OF_(...) MX_PICK_STEP_(__VA_ARGS__)
+#define MX_FIXED_STEP_(name, type)                                                                           \
+    mx_step_##name = MX_STEP_OF_(MEMEXT_ALIKE_##name, 1, 0),                                                 \
+    mx_near_step_##name = MX_IS_SMALL_(type) ? 1 : mx_step_##name,
 #define MX_TYPEDEF_(name, type) typedef type mx_type_##name, mx_near_type_##name;
 /* Small whole numbers of C are widened, to what C makes of them in an expression anyway, before the loop over
  * x: with one of 8 bits in it gcc takes 32 cells of every other field at once, and has no registers for them.
@@ -324,6 +332,7 @@ enum { MX_PARTNER(MX_INDEX_) mx_n_partner };
 enum { MX_FIXED(MX_INDEX_) mx_n_fixed };
 enum { MX_PARAMS(MX_PARAM_INDEX_) mx_n_param };
 enum { MX_STATE(MX_REACH_) MX_PARTNER(MX_REACH_) MX_FIXED(MX_FIXED_REACH_) mx_no_reach };
+enum { MX_STATE(MX_STEP_) MX_PARTNER(MX_STEP_) MX_FIXED(MX_FIXED_STEP_) mx_no_step };
 MX_STATE(MX_TYPEDEF_) MX_PARTNER(MX_TYPEDEF_) MX_FIXED(MX_FIXED_TYPEDEF_) typedef MX_REAL mx_real;
 
 #define MX_CELL_TYPE_(type)                                                                                  \
@@ -416,12 +425,14 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 /* AT reads the widened copy only at constant offsets: the copy reaches no farther than MX_FIXED_RADIUS. */
 #define MX_FROM_(type, at, pitch, dy)                                                                        \
     ((const type *)((const char *)(at) + (mx_row + (mx_among + (dy))) * (pitch)))
+#define MX_CONSTANTS_(dx, dy, dz) (MX_CONSTANT_(dx) && MX_CONSTANT_(dy) && MX_CONSTANT_(dz))
 #define MX_AT_(name, dx, dy, dz, row, plane)                                                                 \
     (__builtin_choose_expr(                                                                                  \
-        MX_CONSTANT_(dx) && MX_CONSTANT_(dy) && MX_CONSTANT_(dz),                                            \
+        MX_CONSTANTS_(dx, dy, dz),                                                                           \
         MX_FROM_(mx_near_type_##name, mx_near_##name[(plane) + mx_reach_##name], mx_near_pitch_##name, row), \
         MX_FROM_(mx_type_##name, mx_at_##name[(plane) + mx_reach_##name], mx_pitch_##name,                   \
-                 row))[mx_x + (dx) + MX_ALLOWED_(dx, dy, dz, name)])
+                 row))[(mx_x + (dx)) * (MX_CONSTANTS_(dx, dy, dz) ? mx_near_step_##name : mx_step_##name) +  \
+                       MX_ALLOWED_(dx, dy, dz, name)])
 #if MX_FLAT_ /* rows are planes of the arrays; dz may be left out */
 #define MX_AT_3_(name, dx, dy, dz) MX_AT_(name, dx, dy, dz, dz, dy)
 #define MX_AT_2_(name, dx, dy) MX_AT_(name, dx, dy, 0, 0, dy)
@@ -491,10 +502,10 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
         for (int mx_j = 0; MX_IS_SMALL_(type) && mx_j < MX_SIDE_(MX_FIXED_ROWS_) + mx_together - 1;          \
              mx_j++) {                                                                                       \
             const type *mx_from =                                                                            \
-                MX_FROM_(type, mx_at_##name[mx_i], mx_pitch_##name, mx_j - MX_FIXED_ROWS_) + mx_x0 -         \
-                MX_FIXED_RADIUS;                                                                             \
+                MX_FROM_(type, mx_at_##name[mx_i], mx_pitch_##name, mx_j - MX_FIXED_ROWS_) +                 \
+                (mx_x0 - MX_FIXED_RADIUS) * mx_step_##name;                                                  \
             for (int64_t mx_k = 0; mx_k < mx_x1 - mx_x0 + 2 * MX_FIXED_RADIUS; mx_k++)                       \
-                mx_copy_##name[mx_i][mx_j][mx_k] = (int32_t)mx_from[mx_k];                                   \
+                mx_copy_##name[mx_i][mx_j][mx_k] = (int32_t)mx_from[mx_k * mx_step_##name];                  \
         }                                                                                                    \
         if (MX_IS_SMALL_(type))                                                                              \
             mx_near_##name[mx_i] =                                                                           \

@@ -201,10 +201,11 @@ MX_D_FUNCTION int64_t mx_math_labs(int64_t a) { return a < 0 ? -a : a; }
     ONE(rint)                                                                                                \
     ONE(round)                                                                                               \
     ONE(exp)                                                                                                 \
-    ONE(exp2) ONE(expm1) ONE(log) ONE(log2) ONE(log10) ONE(log1p) ONE(sin) ONE(cos) ONE(tan) ONE(sinh)       \
-        ONE(cosh) ONE(tanh) ONE(asin) ONE(acos) ONE(atan) ONE(asinh) ONE(acosh) ONE(atanh) ONE(cbrt)         \
-            ONE(erf) ONE(erfc) ONE(tgamma) ONE(lgamma) ONE(logb) TWO(fmin) TWO(fmax) TWO(fmod) TWO(pow)      \
-                TWO(atan2) TWO(hypot) TWO(copysign) TWO(fdim) TWO(remainder) TWO(nextafter)
+    ONE(exp2)                                                                                                \
+    ONE(expm1) ONE(log) ONE(log2) ONE(log10) ONE(log1p) ONE(sin) ONE(cos) ONE(tan) ONE(sinh) ONE(cosh)       \
+        ONE(tanh) ONE(asin) ONE(acos) ONE(atan) ONE(asinh) ONE(acosh) ONE(atanh) ONE(cbrt) ONE(erf)          \
+            ONE(erfc) ONE(tgamma) ONE(lgamma) ONE(logb) TWO(fmin) TWO(fmax) TWO(fmod) TWO(pow) TWO(atan2)    \
+                TWO(hypot) TWO(copysign) TWO(fdim) TWO(remainder) TWO(nextafter)
 #define MX_D_MATH_1(name)                                                                                    \
     MX_D_FUNCTION double mx_math_##name(double a) { return name(a); }
 #define MX_D_MATH_2(name)                                                                                    \
@@ -498,15 +499,16 @@ MX_D_FUNCTION int64_t mx_inside(int64_t i, int64_t n) { return i < 0 ? i + n : i
                (at % MX_D_ALIGN_##name + MX_D_ALIGN_##name) % MX_D_ALIGN_##name;                             \
     }
 MX_FIXED(MX_D_FIXED_PLANE)
-/* Of each field the pitch of its rows, where it begins in a row, and how far AT reaches. */
+/* Of each field the pitch of its rows, where it begins in a row, how far AT reaches, and the cells from one x
+ * to the next: 0 of a field of C that has one cell for a whole row. */
 #define MX_D_STATE_FACTS(name, type)                                                                         \
     MX_D_FUNCTION int64_t mx_pitch_##name(void) { return MX_D_ROW_PITCH; }                                   \
     MX_D_FUNCTION int64_t mx_offset_##name(void) { return MX_D_OFFSET_##name; }                              \
-    enum { mx_reach_##name = MX_RADIUS };
+    enum { mx_reach_##name = MX_RADIUS, mx_step_##name = 1 };
 #define MX_D_FIXED_FACTS(name, type)                                                                         \
     MX_D_FUNCTION int64_t mx_pitch_##name(void) { return MX_D_PITCH_##name; }                                \
     MX_D_FUNCTION int64_t mx_offset_##name(void) { return 0; }                                               \
-    enum { mx_reach_##name = MX_FIXED_RADIUS };
+    enum { mx_reach_##name = MX_FIXED_RADIUS, mx_step_##name = MX_D_STEP_##name };
 MX_STATE(MX_D_STATE_FACTS)
 MX_PARTNER(MX_D_STATE_FACTS)
 MX_FIXED(MX_D_FIXED_FACTS)
@@ -612,7 +614,7 @@ enum { MX_D_C_PLANES = MX_D_BEHIND + 2 * MX_FIXED_RADIUS + 1 };
 
 #define MX_D_AT(name, dx, dy, dz)                                                                            \
     (((MX_D_GLOBAL const mx_type_##name *)(mx_at_##name[(dz) + mx_reach_##name] + mx_line_##name +           \
-                                           (dy)*mx_pitch_##name()))[mx_x + (dx)])
+                                           (dy)*mx_pitch_##name()))[(mx_x + (dx)) * mx_step_##name])
 #ifdef MX_D_FUSED
 /* Cells are functions that are called for level l (FIRST), for level l+1 (SECOND), and for one level alone
  * (ONLY). Of the state AT reads what stands in a work item's own column from its registers (mx_own_name), and

@@ -68,7 +68,9 @@ static int choose(struct mx_run *r, struct mx_run_field *f) {
     if (r->backend->anonymous || r->o.field_copy) return 0;
     if (f->alike != 0) {
         mx_run_remark(r, "%.300s is copied into the store as a whole field: it is alike along %s", f->path,
-                      (f->alike & MX_ALIKE_X) == f->alike ? "x alone" : "axes, but not in the frame");
+                      f->alike == MX_ALIKE_X && r->system->text == NULL
+                          ? "x alone, and memext can compile no FILE.so for that"
+                          : "axes, but not in the frame");
         return 0;
     }
     if (mx_run_ranks_of(r) > 1 && mx_sides_periodic(&r->sides, MX_DIM_Z)) {
@@ -100,5 +102,5 @@ int mx_run_take_field_files(struct mx_run *r) {
             err = begin(r, f);
         if (err == 0) tell(r, f);
     }
-    return err;
+    return err == 0 && needed ? mx_kernel_take_profiles(r->system, &r->why) : err;
 }
