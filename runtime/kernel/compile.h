@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-enum { N_FLAGS = 12, MAX_WORDS = 12 };
+enum { N_FLAGS = 13, MAX_WORDS = 12 };
 /* What every kernel is compiled with. */
 extern const char *const mx_compiler_flags[N_FLAGS];
 

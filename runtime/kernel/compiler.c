@@ -15,12 +15,15 @@
 #include <unistd.h>
 
 /* Never fast-math: sums keep their order, products are not fused, so that every machine gives the same bits.
+ * No vectors of what stands side by side: gcc 12 then leaves out conversions such as (double)(float)x. The
+ * loop over x has its vectors all the same.
  */
 const char *const mx_compiler_flags[N_FLAGS] = {"-O3",
                                                 "-march=native",
                                                 "-ffp-contract=off",
                                                 "-fno-math-errno",
                                                 "-fno-trapping-math",
+                                                "-fno-tree-slp-vectorize",
                                                 "-fopenmp-simd",
                                                 "-std=gnu17",
                                                 "-shared",
