@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT
 from test_accel import fake_cuda  # noqa: F401
 
-KINDS = {bool: "boolean", int: "whole", float: "number", str: "text", type(None): "null", list: "array", dict: "object"}
+KINDS = {bool: "boolean", int: "integer", float: "number", str: "text", type(None): "null", list: "array", dict: "object"}
 GRID = ["-n", 30, 30, 30, "-t", 8]
 # Keys that no run below writes: a search for sizes takes seconds and a machine of its own (test_tune_command.py); what is not built, or not here.
 SELDOM = {f"rates.tiled_sizes.{key}" for key in ("own_slab", "own_tile", "own_ct", "tried", "gain")}
