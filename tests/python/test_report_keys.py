@@ -142,7 +142,7 @@ def test_every_key_is_listed(request, memext, build, place, inputs):
 
 
 def test_a_page_is_read():
-    keys = listed("| `a`, `b[].c` | whole, null | | |\n| `d.a` | text | | |\n| `e.*` | as `d.*` | | |\n| `f.NAME` | number | | |\n")
-    assert keys == {"a": {"whole", "null"}, "b[].c": {"whole", "null"}, "d.a": {"text"}, "e.a": {"text"}, "f.NAME": {"number"}}
+    keys = listed("| `a`, `b[].c` | integer, null | | |\n| `d.a` | text | | |\n| `e.*` | as `d.*` | | |\n| `f.NAME` | number | | |\n")
+    assert keys == {"a": {"integer", "null"}, "b[].c": {"integer", "null"}, "d.a": {"text"}, "e.a": {"text"}, "f.NAME": {"number"}}
     assert pattern("f.NAME").fullmatch("f.x") and not pattern("f.NAME").fullmatch("f.x.y") and pattern("b[].c").fullmatch("b[].c")
     assert ("a[].b", "null") in list(found({"a": [{"b": None}]}))
