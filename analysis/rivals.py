@@ -78,7 +78,7 @@ def findings(rows):
     others = [r for r in rows if "ratio" in r and r["name"] != OURS]
     one = [r for r in others if not fused(r)]
     said = []
-    for which, some, wanted in (("of all others", others, 3), ("of those that compute one step a pass", one, 20)):
+    for which, some, wanted in (("other tool", others, 3), ("tool that computes one step a pass", one, 20)):
         if some:
             best = min(some, key=lambda r: r["seconds"])
             spread = f"{best['ends'][0]:.1f} to {best['ends'][1]:.1f} in {best['pairs']} runs of each" if best["pairs"] > 1 else "single runs"
