@@ -29,7 +29,7 @@ def zeros(r):
 def compressed(s):
     buffers = 2 * s.median("zram-random", lambda r: report(r)["layout"]["buffer_bytes"]) / MIB
     yield (f"For noise, zram needed {s.median('zram-random', held):.0f} MiB of memory to hold Buffers of {buffers:.0f} MiB. The memory limit of the run does not count this memory. The run {takes(s, 'zram-random', FILE, 'a swap file')}, and "
-           f"{takes(s, 'zram-random', URING, 'io_uring from the disk')}. Compression is not all that differs: from zram a fault reads its page alone and at once, from a swap file it reads ahead.")  # fmt: skip
+           f"{takes(s, 'zram-random', URING, 'io_uring from the disk')}. Compression is not the only difference: from zram a fault reads only its own page, and at once. From a swap file Linux reads ahead.")  # fmt: skip
     yield f"With zswap before the same swap file, noise {takes(s, 'zswap-random', FILE, 'noise without it')}. The storage read {s.median('zswap-random', read_mib):.0f} MiB instead of {s.median(FILE, read_mib):.0f}. How much memory its pool held was not measured."
     yield (f"The other data begin as zeros but for three faces. Linux keeps a page of zeros as a bit (since 6.12), before any tier sees it. {zeros_said(s)}A swap file {takes(s, FILE_ZEROS, FILE, 'one with noise')}. Against it zram, which needed {s.median('zram-corner', held):.0f} MiB, "
            f"{takes(s, 'zram-corner', FILE_ZEROS, 'the swap file with the same data')}. zswap {takes(s, 'zswap-corner', FILE_ZEROS, 'the swap file with the same data')}.")  # fmt: skip

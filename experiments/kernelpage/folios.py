@@ -24,7 +24,7 @@ def folio_kib(r):
 
 def folios(s):
     seen = [f"{s.median(name, folio_kib):.0f}" for _, name in FOLIOS if s.done(name) and s.median(name, folio_kib)]
-    yield ("A file was written by calls of 4 KiB, 64 KiB, 1 MiB and 2 MiB." + (f" The page cache held it in folios of {', '.join(seen)} KiB in the mean (`/proc/kpageflags`)." if seen else "") +
+    yield ("A file was written by calls of 4 KiB, 64 KiB, 1 MiB and 2 MiB." + (f" The mean size of its folios in the page cache was {', '.join(seen)} KiB (`/proc/kpageflags`)." if seen else "") +
            f" The first store to a page through a mapping costs: {several(s, FOLIOS, store_us, '{:.2f} us')}.")  # fmt: skip
     middle, large = Effect(s, "folio-1MiB", "folio-4KiB", store_us), Effect(s, "folio-2MiB", "folio-4KiB", store_us)
     yield by_sign(middle, f"With folios of 1 MiB the fault takes {middle} as long as with pages of 4 KiB.",

@@ -90,12 +90,12 @@ def at_one_limit(s, limit, known):
     """(sentences, the largest size, by what effect it differs from Linux's own) at one limit."""
     usual = next((run for run in known if run[0] == LINUX_AHEAD), known[0])
     (best, _), (largest, last) = min(known, key=lambda run: s.median(run[1], step_ms)), known[-1]
-    said = [f"At {spaced(limit)} the fastest of these sizes is {best} KiB. The storage reads, of the bytes loaded: {several(s, [(f'{n} KiB', run) for n, run in known], read_ratio, '{:.2f}')}."]
+    said = [f"At {spaced(limit)} the fastest of these sizes is {best} KiB. The storage reads these multiples of the bytes loaded: {several(s, [(f'{n} KiB', run) for n, run in known], read_ratio, '{:.2f}')}."]
     effect = Effect(s, last, usual[1])
     said.append(f"{largest} KiB {takes(s, last, usual[1], f'{usual[0]} KiB')}, and the storage reads {Effect(s, last, usual[1], kernel_of('storage_read_bytes'))} as many bytes.")
     again, before = s.median(last, refaulted), s.median(usual[1], refaulted)
     if again > 1.1 * before:
-        said.append(f"Of these, {again:.0f} MiB had been in the page cache before and were reclaimed; with {usual[0]} KiB it is {before:.0f}.")
+        said.append(f"Of these, {again:.0f} MiB had been in the page cache before and were reclaimed; with {usual[0]} KiB it is {before:.0f} MiB.")
     return said, largest, effect
 
 

@@ -17,11 +17,11 @@ INTRODUCTION = (
     "`experiments/kernel.py` wrote this page from the runs of `experiments/plans/kernel.toml`. `experiments/kernel.py --run` measures again in minutes, and writes the page for your machine. "
     "The access patterns are those of the papers: whole planes in long requests (`stream`), some rows of each plane (`skewed-min`), and plane by plane on the mapping (without Blocks).")  # fmt: skip
 RULE = (
-    "Each round gives a ratio. The page has Hodges and Lehmann's estimate of them, with an interval of 95 % in brackets. The page claims a difference only where the interval does not contain 1. For two equal configurations that happens "
+    "Each round gives a ratio. The page gives Hodges and Lehmann's estimate of these ratios, with an interval of 95 % in brackets. The page claims a difference only where the interval does not contain 1. For two equal configurations that happens "
     f"in at most 1 of 20 cases, so one of the many sentences below may be due to chance. Fewer than {effects.LEAST_PAIRS} rounds claim nothing. Runs that count take {effects.LEAST_SECONDS:g} s or more. "
-    "A store to an extent that was never written reads nothing. So the first sweep into each Buffer reads less, and what the storage reads is compared between runs of as many sweeps alone. "
-    "Dots are runs, lines medians.")  # fmt: skip
-HEAT = ("The pages of both Buffers over the time of a run, counted by cachestat: left those that the schedule needs, right those in the page cache. A third Buffer takes turns with "
+    "A store to an extent that was never written reads nothing. So the first sweep into each Buffer reads less. The page compares what the storage reads only between runs with the same number of sweeps. "
+    "In the pictures a dot is a run, and a line is a median.")  # fmt: skip
+HEAT = ("The pages of both Buffers over the time of a run, counted by cachestat. On the left are the pages that the schedule needs, on the right the pages in the page cache. A third Buffer takes turns with "
         "the second and is not shown.")  # fmt: skip
 CANNOT = "Each line names what this Linux or this machine lacks, and the questions that need it. The plan has the runs, so a machine that can do them answers the question."
 

@@ -261,7 +261,7 @@ def test_zeros_are_compared_with_zeros(tmp_path):
     rows = [tier(compressed.FILE, 10.0, 0), tier(compressed.FILE_ZEROS, 5.0), tier("zswap-random", 10.0, 0), tier("zswap-corner", 5.0), tier("zram-random", 7.5, 0, held), tier("zram-corner", 2.5, 90, held), tier(study.URING, 2.5, 0)]
     text = said(compressed.compressed, studied(tmp_path, *rows))
     assert "Of the pages that were swapped out 90.0% were such. A swap file takes 0.50 times" in text and "which needed 25 MiB, takes 0.50 times" in text and "zswap shows no clear difference from the swap file with the same data" in text
-    assert "The run takes 0.75 times" in text and "takes 3.00 times" in text and "reads its page alone" in text
+    assert "The run takes 0.75 times" in text and "takes 3.00 times" in text and "reads only its own page" in text
     with pytest.raises(study.Missing, match="swap-file-corner"):
         said(compressed.compressed, studied(tmp_path / "old", *rows[:1], *rows[2:]))
 
