@@ -183,7 +183,8 @@ static int64_t least(uint8_t side, int32_t h) {
 int mx_sides_check(const struct mx_sides *sides, const struct mx_problem *p, mx_why *why) {
     for (int d = 0; d < 3; d++)
         for (int side = MX_SIDE_KINDS - 1; side > MX_SIDE_FIXED; side--) {
-            const int64_t n = mx_extent_of(p, d), need = least((uint8_t)side, mx_halo_of(p, d));
+            const int64_t n = d == MX_DIM_Z ? mx_all_planes(p) : mx_extent_of(p, d),
+                          need = least((uint8_t)side, mx_halo_of(p, d));
             if (!mx_sides_any(sides, d, 1 << side) || n >= need) continue;
             return mx_fail(
                 why, -EINVAL,

@@ -89,6 +89,13 @@ static const char *pitches(const struct mx_tune_request *q, char text[PITCHES]) 
     return text;
 }
 
+/* Can the device transfer what a sweep over whole planes reads? Not rows of files that are read in place and
+ * do not suit it. */
+static bool transfers_whole_planes(const struct job *job) {
+    struct mx_plan whole = mx_job_with_block(job, job->problem.ny, job->problem.nz, job->bt_min);
+    return mx_job_can_transfer(job, &whole);
+}
+
 void mx_tune_explain_misfit(const struct context *c, const struct job *job, struct mx_tune_candidate *out) {
     struct mx_plan p;
     char text[PITCHES];
@@ -101,7 +108,11 @@ void mx_tune_explain_misfit(const struct context *c, const struct job *job, stru
     if (out->smallest_dram_bytes == 0 && c->q.layout != NULL)
         snprintf(out->why, sizeof out->why, "%s has no plan for this store on this device: %s", name,
                  pitches(&c->q, text));
-    else if (out->smallest_dram_bytes == 0)
+    else if (out->smallest_dram_bytes == 0 && !transfers_whole_planes(job)) {
+        mx_why rows;
+        mx_tune_explain_layout(&c->q, name, &rows);
+        snprintf(out->why, sizeof out->why, "%.300s", rows.text);
+    } else if (out->smallest_dram_bytes == 0)
         snprintf(out->why, sizeof out->why, "%s has no plan for this grid at any size of DRAM", name);
     else if (job->resident && job->algorithm->needs_mapped)
         snprintf(out->why, sizeof out->why,
@@ -139,8 +150,8 @@ int mx_tune_explain_layout(const struct mx_tune_request *q, const char *what, mx
             why, -EINVAL,
             "%s cannot go on by direct transfers: with y=periodic it takes rows of read-only fields "
             "from the other end, and in the files that the run reads in place they do not begin at "
-            "multiples of %u bytes; %s%stake --backend mmap or %s",
-            what, align, leave, leave[0] != 0 ? " or " : "", stream);
+            "multiples of %u bytes; %s%stake --backend mmap",
+            what, align, leave, leave[0] != 0 ? " or " : "");
     if (q->whole_planes)
         return mx_fail(why, -EINVAL,
                        "%s would transfer %s, and --integrity keeps hashes of whole ones in this store; take "

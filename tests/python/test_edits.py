@@ -221,10 +221,10 @@ def test_program_that_is_killed(environment, mx, quick_place, tmp_path):  # noqa
     assert np.isclose(np.load(quick_place / "params.npy")[0], seconds, rtol=1e-13, atol=0)
     for _ in range(KILLS):
         shutil.rmtree(quick_place), quick_place.mkdir()
-        for _ in range(50):
+        for at in range(51):  # the last time it may take as long as it likes
             program = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             try:
-                _, error = program.communicate(timeout=whole * (0.3 + 0.7 * rng.random()))
+                _, error = program.communicate(timeout=whole * (0.3 + 0.7 * rng.random()) if at < 50 else None)
                 assert program.returncode == 0, error
                 break
             except subprocess.TimeoutExpired:

@@ -187,6 +187,15 @@ def test_export_of_fields(memext, place, tmp_path):  # noqa: F811
         system.check(tmp_path, nt)
 
 
+def test_ranks_thinner_than_a_side_reaches(memext, place, tmp_path):  # noqa: F811
+    """A side about a node needs two planes of the grid, and not of each rank."""
+    problem = ["-n", 6, 6, 5, "--side", "z=mirror-node,fixed", "--dram", "64MiB"]
+    want = memext.run(*problem, "-t", 4, "-d", place)["checksum"]
+    memext.run(*problem, "-t", 2, "-d", place, "--ranks", 3, "--keep")
+    memext("export", place, "-o", tmp_path / "u.npy")
+    assert memext.run("--resume", "-d", place, "-t", 4, "--ranks", 3)["checksum"] == want
+
+
 def test_what_is_no_set(memext, place, tmp_path):  # noqa: F811
     """A store of a rank by itself, a set with one missing, and a directory without any."""
     out = ["-o", tmp_path / "out.npy"]
