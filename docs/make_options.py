@@ -11,7 +11,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BEGIN, END = '.\\" BEGIN: made by docs/make_options.py', '.\\" END: made by docs/make_options.py'
 PROGRAMS = ("stencil7p", "stencil19p", "stencil27p")
-COMMANDS = {"run": "computes and reports", "tune": "finds the plan with the least predicted time", "info": "says what memext sees, or what a store holds",
+COMMANDS = {"run": "computes and reports", "tune": "finds the plan with the least predicted time", "info": "shows this machine, or what a store holds",
             "export": "writes the state of a store to a file", "kernel": "builds, checks or shows a kernel", "view": "draws a store or a file",
             "wavefront": "runs Livermore loop 23"}
 # What Run has a parameter, or a way, of its own for.
@@ -94,8 +94,8 @@ def facts(row, rows):
         out.append("Not with " + " or ".join(f"--{name}" for name in row["excludes"].split()) + f": {row['because']}.")
     if row["fixed_on_resume"]:
         out.append("Fixed on --resume.")
-    commands = ["programs" if c == "library" else c for c in row["commands"] if c not in ("tune --wavefront",) and (c != "library" or row["commands"] == ["library"])]
-    out.append(f"Commands: {', '.join(commands)}.")
+    commands = [c for c in row["commands"] if c not in ("tune --wavefront", "library")]
+    out.append(f"Commands: {', '.join(commands) or 'none, the library alone'}.")
     return " ".join(out)
 
 
@@ -127,9 +127,9 @@ def entry(row, rows):
 
 def section(all_options):
     lines = [BEGIN, ".SH OPTIONS",
-             "Long options may be cut short as long as no other option begins so. Options that are marked \\(lqFixed on \\-\\-resume\\(rq may be left out with",
-             "\\fB\\-\\-resume\\fR; if given they have to say what the store says. All others may change. Options that have no effect are named on standard error.",
-             "Options that contradict each other are refused."]
+             "You may shorten a long option as long as no other option begins with the same letters. Options that are marked \\(lqFixed on \\-\\-resume\\(rq may be left out with",
+             "\\fB\\-\\-resume\\fR. If you give them, they must agree with the store. All others may change. memext names options that have no effect on standard error.",
+             "It refuses options that contradict each other."]
     for group in all_options["groups"]:
         rows = [row for row in all_options["options"] if row["group"] == group["name"]]
         lines += [f".SS {group['title']}", *(line for row in rows for line in entry(row, all_options["options"]))]

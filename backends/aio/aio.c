@@ -30,15 +30,17 @@ static long read_number(const char *path) {
 
 static int explain_setup(uint32_t depth, int err, mx_why *why) {
     if (err == -EAGAIN)
-        return mx_fail(why, -ENOTSUP,
-                       "asynchronous I/O of %u requests cannot be set up: %ld of fs.aio-max-nr = %ld are "
-                       "taken; raise it "
-                       "(sysctl fs.aio-max-nr) or lower the queue depth",
-                       depth, read_number("/proc/sys/fs/aio-nr"), read_number("/proc/sys/fs/aio-max-nr"));
+        return mx_fail(
+            why, -ENOTSUP,
+            "asynchronous I/O of %u requests cannot be set up: %ld of fs.aio-max-nr = %ld requests "
+            "are in use; raise that limit (sysctl fs.aio-max-nr) or lower --queue-depth",
+            depth, read_number("/proc/sys/fs/aio-nr"), read_number("/proc/sys/fs/aio-max-nr"));
     if (err == -ENOSYS)
-        return mx_fail(why, -ENOTSUP,
-                       "this Linux was built without asynchronous I/O (CONFIG_AIO); use another backend");
-    return mx_fail(why, -ENOTSUP, "asynchronous I/O of %u requests cannot be set up: %s", depth,
+        return mx_fail(
+            why, -ENOTSUP,
+            "this Linux was built without asynchronous I/O (CONFIG_AIO); use --backend uring or mmap");
+    return mx_fail(why, -ENOTSUP,
+                   "asynchronous I/O of %u requests cannot be set up: %s; use --backend uring or mmap", depth,
                    strerror(-err));
 }
 

@@ -22,8 +22,10 @@ static int dram_map(void *state, uint64_t offset_bytes, uint64_t bytes, mx_why *
     void *base;
     int err = mx_map_aligned(-1, 0, bytes, MAP_PRIVATE | MAP_ANONYMOUS, &base);
     if (err != 0)
-        return mx_fail(why, err, "a Buffer of %llu bytes of memory cannot be had: %s",
-                       (unsigned long long)bytes, strerror(-err));
+        return mx_fail(why, err,
+                       "there is no memory for a Buffer of %.1f MiB: %s; choose a smaller grid or a backend "
+                       "with a store (-d)",
+                       (double)bytes / 1048576, strerror(-err));
     madvise(base, bytes, MADV_HUGEPAGE); /* fewer TLB misses; without huge pages it works all the same */
     *out = base;
     return 0;
@@ -42,7 +44,7 @@ static int dram_unmap(void *state, void *base, uint64_t bytes) {
 
 const struct mx_backend mx_dram = {
     .name = "dram",
-    .summary = "anonymous memory, all of it resident (normal execution)",
+    .summary = "anonymous memory, all of it resident, for grids that fit in memory",
     .face = MX_FACE_MAPPED,
     .anonymous = true,
     .open = dram_open,

@@ -101,7 +101,9 @@ int mx_fault_calls(const char *spec, mx_why *why) {
     int err = mx_fault_parse(spec, why, &set);
     if (err != 0) return err;
     if (set.calls_from[0] != 0 && !is_call(set.calls_from))
-        return mx_fail(why, -EINVAL, "calls_from=%s names no call that memext makes through its table",
+        return mx_fail(why, -EINVAL,
+                       "--fault calls_from=%s: give open, close, pread, pwrite, fdatasync, fsync, msync, "
+                       "sync_file_range, fallocate, ftruncate, rename, link or unlink",
                        set.calls_from);
     if (mx_sys != &faulty) faults.below = mx_sys;
     faults.set = set;

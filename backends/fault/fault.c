@@ -74,7 +74,8 @@ static const struct mx_backend *find_inner(const struct mx_place *place) {
 
 static int fault_probe(const struct mx_place *place, mx_why *why) {
     const struct mx_backend *inner = place != NULL ? find_inner(place) : NULL;
-    if (inner == NULL) return mx_fail(why, -ENOTSUP, "the backend fault wraps another one: fault:NAME");
+    if (inner == NULL)
+        return mx_fail(why, -ENOTSUP, "the backend fault wraps another one: give --backend fault:NAME");
     return inner->probe != NULL ? inner->probe(place, why) : 0;
 }
 
@@ -107,7 +108,8 @@ static int fault_open(const struct mx_place *place, mx_why *why, struct mx_backe
     const struct mx_backend *inner = find_inner(place);
     int err = mx_fault_parse(place->options->fault, why, &s->set);
     if (err == 0 && s->set.sys > 0 && place->fd < 0)
-        err = mx_fail(why, -EINVAL, "sys=1 needs a file or device, and the backend %s has none", inner->name);
+        err = mx_fail(why, -EINVAL, "--fault sys=1 needs a file or device, and backend %s has none",
+                      inner->name);
     if (err == 0) err = inner->open(place, why, facts, &s->state);
     if (err != 0) {
         free(s);
@@ -282,7 +284,7 @@ static void fault_unregister_memory(void *state, void *base) {
 
 static const struct mx_backend fault = {
     .name = "fault",
-    .summary = "wraps another backend and goes wrong on purpose (tests)",
+    .summary = "wraps another backend and makes its transfers fail on purpose (tests)",
     .face = MX_FACE_TRANSFER,
     .probe = fault_probe,
     .open = fault_open,

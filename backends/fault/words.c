@@ -44,8 +44,8 @@ static bool read_number(const char *text, double *out) {
 static int set_number(const struct word *w, const char *text, mx_why *why, struct mx_fault_settings *out) {
     double value;
     if (!read_number(text, &value) || value > w->most || (w->whole && value != (double)(uint64_t)value))
-        return mx_fail(why, -EINVAL, "%s=%.60s is not possible: a %s from 0 to %.15g is needed", w->name,
-                       text, w->whole ? "whole number" : "number", w->most);
+        return mx_fail(why, -EINVAL, "--fault %s=%.60s is not possible: give %s from 0 to %.15g", w->name,
+                       text, w->whole ? "an integer" : "a number", w->most);
     *(double *)((char *)out + w->offset) = value;
     out->has_call_word |= w->of_calls;
     return 0;
@@ -53,18 +53,24 @@ static int set_number(const struct word *w, const char *text, mx_why *why, struc
 
 static int set_word(char *text, mx_why *why, struct mx_fault_settings *out) {
     char *value = strchr(text, '=');
-    if (value == NULL) return mx_fail(why, -EINVAL, "\"%.60s\" is no fault: NAME=VALUE is needed", text);
+    if (value == NULL)
+        return mx_fail(why, -EINVAL, "--fault \"%.60s\" is not a fault: give NAME=VALUE", text);
     *value++ = 0;
     if (strcmp(text, "calls_from") == 0) {
         int n = snprintf(out->calls_from, sizeof out->calls_from, "%s", value);
         out->has_call_word = true;
         return n > 0 && (size_t)n < sizeof out->calls_from
                    ? 0
-                   : mx_fail(why, -EINVAL, "calls_from=%.60s names no call", value);
+                   : mx_fail(why, -EINVAL,
+                             "--fault calls_from=%.60s: give the name of a system call, such as pwrite",
+                             value);
     }
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (strcmp(text, words[i].name) == 0) return set_number(&words[i], value, why, out);
-    return mx_fail(why, -EINVAL, "\"%.60s\" is no fault that there is", text);
+    return mx_fail(why, -EINVAL,
+                   "--fault \"%.60s\" is not known; the words are seed, eio, enospc, short, eagain, refuse, "
+                   "delay_us, reorder, fail, fail_after, from, sys, call, errno, eintr and calls_from",
+                   text);
 }
 
 int mx_fault_parse(const char *spec, mx_why *why, struct mx_fault_settings *out) {
@@ -72,12 +78,12 @@ int mx_fault_parse(const char *spec, mx_why *why, struct mx_fault_settings *out)
     struct mx_fault_settings set = {.error = EIO};
     int n = snprintf(copy, sizeof copy, "%s", spec != NULL ? spec : ""), err = 0;
     if (n < 0 || (size_t)n >= sizeof copy)
-        return mx_fail(why, -EINVAL, "the faults asked for are longer than %zu bytes", sizeof copy - 1);
+        return mx_fail(why, -EINVAL, "--fault is longer than %zu bytes", sizeof copy - 1);
     for (char *rest, *word = strtok_r(copy, ",", &rest); word != NULL && err == 0;
          word = strtok_r(NULL, ",", &rest))
         err = set_word(word, why, &set);
     if (err == 0 && set.error == 0)
-        err = mx_fail(why, -EINVAL, "errno=0 is no error; leave it out for 5 (EIO)");
+        err = mx_fail(why, -EINVAL, "--fault errno=0 is not an error; leave errno out for 5 (EIO)");
     if (err == 0) *out = set;
     return err;
 }

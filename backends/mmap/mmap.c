@@ -96,8 +96,11 @@ static int mmap_map(void *state, uint64_t offset_bytes, uint64_t bytes, mx_why *
         if (err != 0) munmap(base, bytes);
     }
     if (err != 0)
-        return mx_fail(why, err, "a Buffer of %llu bytes cannot be mapped: %s", (unsigned long long)bytes,
-                       strerror(-err));
+        return mx_fail(
+            why, err,
+            "a Buffer of %.1f MiB cannot be mapped: %s; raise the limit of addresses (ulimit -v) or "
+            "use --backend uring or aio",
+            (double)bytes / 1048576, strerror(-err));
     *out = base;
     return 0;
 }

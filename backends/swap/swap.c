@@ -38,8 +38,10 @@ static int swap_map(void *state, uint64_t offset_bytes, uint64_t bytes, mx_why *
      * swap. */
     int err = mx_map_aligned(-1, 0, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, &base);
     if (err != 0)
-        return mx_fail(why, err, "a Buffer of %llu bytes of memory cannot be had: %s",
-                       (unsigned long long)bytes, strerror(-err));
+        return mx_fail(why, err,
+                       "there is no memory for a Buffer of %.1f MiB: %s; choose a smaller grid or a backend "
+                       "with a store (-d)",
+                       (double)bytes / 1048576, strerror(-err));
     *out = base;
     return 0;
 }

@@ -61,19 +61,18 @@ static int explain_setup(int err, mx_why *why) {
     if (err == -EPERM && disabled > 0)
         return mx_fail(
             why, -ENOTSUP,
-            "io_uring is switched off here (sysctl kernel.io_uring_disabled is %d); set it to 0 or use the "
-            "backend aio",
+            "io_uring is switched off here (sysctl kernel.io_uring_disabled is %d); set it to 0 or use "
+            "--backend aio",
             disabled);
     if (err == -ENOSYS || err == -EPERM)
         return mx_fail(why, -ENOTSUP,
-                       "this system has no io_uring (%s; containers often forbid it); use the backend aio",
+                       "this system has no io_uring (%s; containers often forbid it); use --backend aio",
                        strerror(-err));
     if (err == -ENOMEM)
-        return mx_fail(
-            why, -ENOTSUP,
-            "io_uring cannot get memory for its rings; raise RLIMIT_MEMLOCK (ulimit -l), lower the queue "
-            "depth or use the backend aio");
-    return mx_fail(why, -ENOTSUP, "io_uring cannot be set up: %s; use the backend aio", strerror(-err));
+        return mx_fail(why, -ENOTSUP,
+                       "io_uring cannot get memory for its rings; raise RLIMIT_MEMLOCK (ulimit -l), lower "
+                       "--queue-depth or use --backend aio");
+    return mx_fail(why, -ENOTSUP, "io_uring cannot be set up: %s; use --backend aio", strerror(-err));
 }
 
 static int uring_probe(const struct mx_place *place, mx_why *why) {
@@ -111,7 +110,8 @@ static int open_uncached(const struct mx_place *place, mx_why *why, struct mx_ba
     struct iovec one = {&byte, 1};
     s->fd = mx_place_reopen(place, 0);
     if (s->fd < 0)
-        return mx_fail(why, s->fd, "%.300s cannot be opened once more: %s", place->path, strerror(-s->fd));
+        return mx_fail(why, s->fd, "%.300s cannot be opened again for --uncached: %s", place->path,
+                       strerror(-s->fd));
     s->rw_flags = RWF_DONTCACHE;
     *facts = (struct mx_backend_facts){.offset_align_bytes = 4096, .memory_align_bytes = 1};
     if (preadv2(s->fd, &one, 1, 0, RWF_DONTCACHE) >= 0) return 0;
@@ -140,7 +140,7 @@ static int init_ring(const struct mx_place *place, mx_why *why, struct mx_backen
     int err = io_uring_queue_init_params(depth, &s->ring, &params);
     if (err != 0 && (flags & IORING_SETUP_SQPOLL)) {
         params = (struct io_uring_params){.flags = flags & ~IORING_SETUP_SQPOLL};
-        mx_note_add(facts->note, sizeof facts->note, "a kernel submission thread (sqpoll) cannot be had: %s",
+        mx_note_add(facts->note, sizeof facts->note, "Linux gives no submission thread (sqpoll): %s",
                     strerror(-err));
         err = io_uring_queue_init_params(depth, &s->ring, &params);
     }

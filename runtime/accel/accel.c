@@ -51,16 +51,17 @@ static int check_use(const struct mx_accel_ops *ops, const char *keys, mx_why *w
             "--accel host computes with engine tiled, which takes many levels at once: leave fuse=%.40s out",
             text);
     if (mx_accel_key(keys, "pin", text, sizeof text) && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
-        return mx_fail(why, -EINVAL, "--accel %s: pin=%.40s is neither 0 nor 1", ops->name, text);
+        return mx_fail(why, -EINVAL, "--accel %s: pin=%.40s is neither 0 nor 1: give one of these", ops->name,
+                       text);
     if (!host && !ops->pins_several && mx_accel_key(keys, "pin", text, sizeof text))
+        return mx_fail(why, -EINVAL,
+                       "--accel %s cannot pin Buffers, its copies use staging memory: leave pin=%.40s out",
+                       ops->name, text);
+    if (!host && mx_accel_key(keys, "memory", text, sizeof text))
         return mx_fail(
             why, -EINVAL,
-            "--accel %s: copies of it always pass through memory of their own: leave pin=%.40s out",
-            ops->name, text);
-    if (!host && mx_accel_key(keys, "memory", text, sizeof text))
-        return mx_fail(why, -EINVAL,
-                       "--accel %s: memory=%.40s is for host alone; give --device-memory %.40s instead",
-                       ops->name, text, text);
+            "--accel %s: memory=%.40s is for --accel host alone; give --device-memory %.40s instead",
+            ops->name, text, text);
     return 0;
 }
 
@@ -79,7 +80,7 @@ static int find(const char *spec, mx_why *why, const struct mx_accel_ops **out) 
     if (reasons[0] != 0)
         return mx_fail(why, -ENOTSUP, "--accel auto: there is no accelerator here (%s); leave --accel out",
                        reasons);
-    return mx_fail(why, -EINVAL, "--accel '%.40s' is not known; take auto, cuda, opencl or host", spec);
+    return mx_fail(why, -EINVAL, "--accel '%.40s' is not known; choose auto, cuda, opencl or host", spec);
 }
 
 /* Which device it is: the one that is named, or of several processes each the next one. spec: with its
@@ -95,7 +96,7 @@ static int choose_device(const struct mx_accel_options *o, const struct mx_accel
     out->number = -1;
     out->sharers = places;
     if (snprintf(spec, SPEC_BYTES, "%s", o->spec) >= SPEC_BYTES)
-        return mx_fail(why, -EINVAL, "--accel '%.40s...' is too long", o->spec);
+        return mx_fail(why, -EINVAL, "--accel '%.40s...' is longer than %d bytes", o->spec, SPEC_BYTES - 1);
     if (ops->alike == NULL) return 0;
     if (comma != NULL && mx_accel_key(comma + 1, "device", text, sizeof text))
         return out->number = (int32_t)atoi(text), 0;
@@ -106,7 +107,9 @@ static int choose_device(const struct mx_accel_options *o, const struct mx_accel
     if (n > 0) out->number = number[o->place % n];
     free(number);
     if (n < 0) return n;
-    if (n == 0) return mx_fail(why, -ENODEV, "%s: no device is left for ranks to share", spec);
+    if (n == 0)
+        return mx_fail(why, -ENODEV, "--accel %s: there is no device that ranks can share; leave --accel out",
+                       spec);
     const size_t used = strlen(spec);
     snprintf(spec + used, SPEC_BYTES - used, ",device=%d", out->number);
     out->sharers = places / n + (o->place % n < places % n ? 1 : 0);
@@ -142,9 +145,8 @@ static int take_facts(mx_accel *a, const struct mx_accel_options *o, const char 
     if (err == 0) err = mx_accel_number(keys, "fuse", &fuse, why);
     if (err < 0) return err;
     if (fuse != 0 && fuse != 1 && fuse != 2)
-        return mx_fail(why, -EINVAL,
-                       "--accel %s: fuse=%g levels in one launch are not possible; it is 1 or 2", o->spec,
-                       fuse);
+        return mx_fail(why, -EINVAL, "--accel %s: fuse=%g levels in one launch are not possible: give 1 or 2",
+                       o->spec, fuse);
     f->fuse = (int32_t)fuse;
     f->pin = mx_accel_key(keys, "pin", pin, sizeof pin) ? pin[0] - '0' : -1;
     a->fault = (uint64_t)fault, a->late = (uint64_t)late;
@@ -210,7 +212,9 @@ int mx_accel_alloc(mx_accel *a, uint64_t bytes, const char *what, mx_why *why, c
     mx_why reason = {""};
     int i = 0;
     while (i < MOST_ALLOCATIONS && a->allocation[i].address != NULL) i++;
-    int err = i == MOST_ALLOCATIONS ? mx_fail(&reason, -ENOMEM, "it has %d allocations already", i) : 0;
+    int err = i == MOST_ALLOCATIONS
+                  ? mx_fail(&reason, -ENOMEM, "it has reached the limit of %d allocations", i)
+                  : 0;
     if (err == 0 && bytes > a->facts.memory_bytes - a->used_bytes)
         err = mx_fail(&reason, -ENOMEM, "%.1f of %.1f MiB are in use", (double)a->used_bytes / 1048576,
                       (double)a->facts.memory_bytes / 1048576);
@@ -265,8 +269,11 @@ int mx_accel_fail(mx_accel *a, int err, const char *sentence) {
 int mx_accel_build(mx_accel *a, const struct mx_accel_program *program) {
     mx_why why = {""};
     if (a->error < 0) return a->error;
-    int err = a->ops->build != NULL ? a->ops->build(a->state, program, &why)
-                                    : mx_fail(&why, -ENOTSUP, "%s has no compiler", a->facts.device);
+    int err =
+        a->ops->build != NULL
+            ? a->ops->build(a->state, program, &why)
+            : mx_fail(&why, -ENOTSUP, "%s has no compiler for kernels (an internal error); leave --accel out",
+                      a->facts.device);
     if (err == -ENOMEM || err == -EINVAL) err = -EIO; /* the request was all right */
     return err < 0 ? mx_accel_fail(a, err, why.text) : 0;
 }
@@ -350,7 +357,7 @@ int mx_accel_launch_here(mx_accel *a) {
 
 static void take_late(mx_accel *a, enum mx_accel_queue queue) {
     if (a->late_number > 0 && queue == a->late_queue && a->done[queue] >= a->late_number)
-        remember(a, queue, -EIO, "the fault that was asked for, found when it was done");
+        remember(a, queue, -EIO, "the fault that was asked for, found when the operation was done");
 }
 
 bool mx_accel_is_done(mx_accel *a, enum mx_accel_queue queue, int64_t number) {

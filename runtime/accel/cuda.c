@@ -55,17 +55,17 @@ static int load_libraries(mx_why *why) {
     const char *missing = NULL;
     int version = 0;
     if (driver == NULL && (driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL)) == NULL)
-        return mx_fail(why, -ENOTSUP, "libcuda.so.1 cannot be loaded: there is no driver of NVIDIA here");
+        return mx_fail(why, -ENOTSUP, "libcuda.so.1 cannot be loaded: install the driver of NVIDIA");
     MX_CUDA_DRIVER(LOAD_DRIVER)
     if (missing != NULL)
         return mx_fail(why, -EIO,
-                       "libcuda.so.1 has no %s: the driver is older than that of CUDA 11.2; renew it",
+                       "libcuda.so.1 has no %s: the driver is older than CUDA 11.2; install a newer driver",
                        missing);
     cu.version(&version);
     if (compiler == NULL && (compiler = open_compiler(version)) == NULL)
         return mx_fail(
             why, -ENOTSUP,
-            "libnvrtc.so cannot be loaded, and it compiles the kernels: install NVRTC of the CUDA toolkit");
+            "libnvrtc.so, which compiles the kernels, cannot be loaded: install NVRTC of the CUDA toolkit");
     MX_CUDA_COMPILER(LOAD_COMPILER)
     if (missing != NULL)
         return mx_fail(why, -EIO, "libnvrtc.so has no %s: it is older than CUDA 11.2; install a newer NVRTC",
@@ -76,7 +76,7 @@ static int load_libraries(mx_why *why) {
 static int fail(mx_why *why, CUresult err) {
     const char *text = NULL;
     if (cu.error_text(err, &text) != 0 || text == NULL)
-        text = err == MX_CUDA_STUB ? "it is the toolkit's stand-in for linking" : "unknown";
+        text = err == MX_CUDA_STUB ? "the library loaded is only the toolkit's stub for linking" : "unknown";
     return mx_fail(why, err == MX_CUDA_OUT_OF_MEMORY ? -ENOMEM : -EIO, "CUDA error %d, %s", err, text);
 }
 
@@ -116,11 +116,13 @@ static int find_device(int number, CUdevice *out, mx_why *why) {
     if (e != 0 && e != MX_CUDA_NO_DEVICE) {
         mx_why reason = {""};
         fail(&reason, e);
-        return mx_fail(why, -EIO, "the driver of NVIDIA here does not work: %.250s", reason.text);
+        return mx_fail(why, -EIO, "the driver of NVIDIA does not work: %.250s; check it with nvidia-smi",
+                       reason.text);
     }
-    if (n == 0) return mx_fail(why, -ENOTSUP, "CUDA has no device here");
+    if (n == 0) return mx_fail(why, -ENOTSUP, "CUDA finds no device here: check it with nvidia-smi");
     if (number >= n)
-        return mx_fail(why, -EINVAL, "--accel cuda: device=%d is none of the devices 0 to %d", number, n - 1);
+        return mx_fail(why, -EINVAL, "--accel cuda: there is no device=%d: the devices are 0 to %d", number,
+                       n - 1);
     e = cu.device(out, number);
     return e != 0 ? (fail(why, e), -EIO) : 0;
 }
@@ -279,8 +281,10 @@ static int level(void *state, const struct mx_accel_level *l, mx_why *why) {
     int n = 0;
     for (int i = 0; i < 3; i++)
         if (grid[i] > c->most_groups[i])
-            return mx_fail(why, -ENOTSUP, "%lld work groups in %c are more than a launch has, %lld",
-                           (long long)grid[i], "xyz"[i], (long long)c -> most_groups[i]);
+            return mx_fail(
+                why, -ENOTSUP,
+                "%lld work groups in %c are more than the %lld that a launch of this device allows",
+                (long long)grid[i], "xyz"[i], (long long)c -> most_groups[i]);
     const int err = begin(c, q, why);
     if (err < 0) return err;
     for (int32_t i = 0; i < l->arrays; i++) array[i] = there(l->array[i]), argument[n++] = &array[i];
@@ -374,13 +378,13 @@ static int load(struct cuda *c, const char *code, const struct mx_accel_program 
     if (e == MX_CUDA_UNSUPPORTED_PTX || e == MX_CUDA_NO_BINARY_FOR_GPU || e == MX_CUDA_INVALID_IMAGE ||
         e == MX_CUDA_INVALID_PTX)
         return mx_fail(why, -EIO,
-                       "the driver of %.80s does not load what the NVRTC here makes (CUDA error %d): renew "
-                       "the driver, or install the NVRTC of its generation",
+                       "the driver of %.80s does not load code of the NVRTC here (CUDA error %d): install a "
+                       "newer driver, or the NVRTC of the driver's version",
                        c->name, e);
     if (e == 0) return 0;
     mx_why reason = {""};
     const int err = fail(&reason, e);
-    return mx_fail(why, err, "%.100s does not take the kernel: %.200s", c->name, reason.text);
+    return mx_fail(why, err, "%.100s does not load the kernel: %.200s", c->name, reason.text);
 }
 
 static int build(void *state, const struct mx_accel_program *p, mx_why *why) {
@@ -491,7 +495,8 @@ static int cuda_open(const char *keys, uint64_t memory_bytes, mx_why *why, void 
     mx_accel_key(keys, "device", text, sizeof text);
     const long number = strtol(text, &rest, 10);
     if (rest == text || *rest != 0 || number < 0 || number > 1000)
-        return mx_fail(why, -EINVAL, "--accel cuda: device=%.20s is no number of a device", text);
+        return mx_fail(why, -EINVAL, "--accel cuda: device=%.20s is not the number of a device, from 0",
+                       text);
     int err = find_device((int)number, &device, why);
     if (err < 0) return err;
     struct cuda *c = calloc(1, sizeof *c);

@@ -180,7 +180,7 @@ static int allocate(void *state, uint64_t bytes, mx_why *why, char **address) {
     struct host *h = state;
     int i = 0;
     while (i < MOST && h->allocation[i] != NULL) i++;
-    if (i == MOST) return mx_fail(why, -ENOMEM, "%d allocations are all that host has", MOST);
+    if (i == MOST) return mx_fail(why, -ENOMEM, "host has at most %d allocations (an internal limit)", MOST);
     const int err = mx_block_create(NULL, bytes, why, &h->allocation[i]);
     if (err < 0) return err;
     return *address = mx_block_data(h->allocation[i]), 0;
@@ -224,9 +224,9 @@ static int host_open(const char *keys, uint64_t memory_bytes, mx_why *why, void 
     double rate = 0, memory = 0;
     (void)memory_bytes;
     if (mx_accel_key(keys, "rate", text, sizeof text) && mx_accel_quantity(text, &rate) < 0)
-        return mx_fail(why, -EINVAL, "--accel host: rate=%.40s is no rate, like 2GB/s", text);
+        return mx_fail(why, -EINVAL, "--accel host: rate=%.40s is not a rate: write it like 2GB/s", text);
     if (mx_accel_key(keys, "memory", text, sizeof text) && mx_accel_quantity(text, &memory) < 0)
-        return mx_fail(why, -EINVAL, "--accel host: memory=%.40s is no size, like 128MiB", text);
+        return mx_fail(why, -EINVAL, "--accel host: memory=%.40s is not a size: write it like 128MiB", text);
     struct host *h = calloc(1, sizeof *h);
     if (h == NULL) return mx_fail(why, -ENOMEM, "no memory for an accelerator");
     h->memory_bytes = memory > 0 ? (uint64_t)memory : UINT64_MAX;

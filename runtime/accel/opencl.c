@@ -35,12 +35,13 @@ static int load_library(mx_why *why) {
     library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
         return mx_fail(why, -ENOTSUP,
-                       "libOpenCL.so.1 cannot be loaded; install an ICD loader (ocl-icd-libopencl1)");
+                       "libOpenCL.so.1 cannot be loaded: install an ICD loader (ocl-icd-libopencl1)");
     MX_OPENCL_FUNCTIONS(LOAD)
     if (missing == NULL) return 0;
     dlclose(library);
     library = NULL;
-    return mx_fail(why, -ENOTSUP, "libOpenCL.so.1 has no %s: it is older than OpenCL 1.2", missing);
+    return mx_fail(why, -ENOTSUP,
+                   "libOpenCL.so.1 has no %s: it is older than OpenCL 1.2; install a newer one", missing);
 }
 
 static const char *error_name(cl_int err) {
@@ -48,7 +49,7 @@ static const char *error_name(cl_int err) {
         cl_int err;
         const char *name;
     } names[] = {{-2, "the device is not available"},
-                 {-4, "its memory is used up (CL_MEM_OBJECT_ALLOCATION_FAILURE)"},
+                 {-4, "the memory of the device is used up (CL_MEM_OBJECT_ALLOCATION_FAILURE)"},
                  {-5, "out of resources (CL_OUT_OF_RESOURCES)"},
                  {-6, "the host is out of memory (CL_OUT_OF_HOST_MEMORY)"},
                  {-11, "the program cannot be built (CL_BUILD_PROGRAM_FAILURE)"},
@@ -97,7 +98,7 @@ static int find_devices(struct found *out, mx_why *why) {
             api.clGetDeviceInfo(device[k], CL_DEVICE_NAME, sizeof f->name - 1, f->name, NULL);
         }
     }
-    return n > 0 ? n : mx_fail(why, -ENOTSUP, "OpenCL has no device here");
+    return n > 0 ? n : mx_fail(why, -ENOTSUP, "OpenCL finds no device here: check it with clinfo");
 }
 
 /* The first that is no CPU, else the first. */
@@ -114,10 +115,13 @@ static int check_arithmetic(const struct found *f, mx_why *why) {
     api.clGetDeviceInfo(f->device, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof f64, &f64, NULL);
     api.clGetDeviceInfo(f->device, CL_DEVICE_SINGLE_FP_CONFIG, sizeof f32, &f32, NULL);
     if ((f64 & both) != both)
-        return mx_fail(why, -ENOTSUP, "%.100s has no arithmetic in f64 that rounds as a CPU does", f->name);
+        return mx_fail(why, -ENOTSUP,
+                       "%.100s does not round f64 as a CPU does, so its bits would differ; leave --accel out",
+                       f->name);
     if ((f32 & of_f32) != of_f32)
         return mx_fail(why, -ENOTSUP,
-                       "%.100s has no arithmetic in f32 that rounds as a CPU does (denormals, division)",
+                       "%.100s does not round f32 as a CPU does (denormals, division), so its bits would "
+                       "differ; leave --accel out",
                        f->name);
     return 0;
 }
@@ -130,7 +134,8 @@ static int probe(char *device, mx_why *why) {
     if (device != NULL) snprintf(device, 128, "%s", chosen->name);
     int err = check_arithmetic(chosen, why);
     if (err < 0 || device != NULL || !(chosen->type & CL_DEVICE_TYPE_CPU)) return err;
-    return mx_fail(why, -ENOTSUP, "its only device is a CPU, %.100s", chosen->name);
+    return mx_fail(why, -ENOTSUP, "its only device is a CPU, %.100s, which auto does not choose",
+                   chosen->name);
 }
 
 /* Of the same type: a CPU beside devices with memory of their own is none of them. */
@@ -371,7 +376,7 @@ static int allocate(void *state, uint64_t bytes, mx_why *why, char **address) {
                       ? MAP_FAILED
                       : mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED)
-        return mx_fail(why, -ENOMEM, "there are no addresses for it: %s", strerror(errno));
+        return mx_fail(why, -ENOMEM, "the address space has no room: %s", strerror(errno));
     cl_mem mem = api.clCreateBuffer(o->context, CL_MEM_READ_WRITE, bytes, NULL, &e);
     if (mem == NULL) {
         munmap(range, bytes);
@@ -448,8 +453,8 @@ static int choose(const char *keys, mx_why *why, struct found *out) {
     if (mx_accel_key(keys, "device", text, sizeof text)) {
         i = strtol(text, &rest, 10);
         if (rest == text || *rest != 0 || i < 0 || i >= n)
-            return mx_fail(why, -EINVAL, "--accel opencl: device=%.20s is none of the devices 0 to %d", text,
-                           n - 1);
+            return mx_fail(why, -EINVAL, "--accel opencl: there is no device=%.20s: the devices are 0 to %d",
+                           text, n - 1);
     }
     *out = f[i];
     return check_arithmetic(out, why);

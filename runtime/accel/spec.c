@@ -11,12 +11,7 @@
 #include <string.h>
 
 static const char all_keys[] =
-    "device=N (opencl, cuda: the N-th), rate=BYTES/S (host: of copies each way; else to plan with), "
-    "updates=N/S (to plan with), memory=SIZE (host: what the device has), fuse=1|2 (opencl, cuda: levels in "
-    "one launch, by default what turns out to be faster), pin=0|1 (cuda, host: whether copies reach Buffers "
-    "in "
-    "DRAM directly, by default in runs of many sweeps); tests: fault=N, late=N (operation N fails, at "
-    "once or when it is done)";
+    "device=N, rate=BYTES/S, updates=N/S, memory=SIZE, fuse=1|2, pin=0|1, fault=N or late=N";
 
 bool mx_accel_key(const char *keys, const char *key, char *value, size_t capacity) {
     const size_t n = strlen(key);
@@ -66,7 +61,8 @@ int mx_accel_check_keys(const char *spec, mx_why *why) {
         if (found && mx_accel_key(at + strcspn(at, ","), twice, again, sizeof again))
             return mx_fail(why, -EINVAL, "--accel '%.100s' has %s twice: leave one out", spec, twice);
         if (!found)
-            return mx_fail(why, -EINVAL, "--accel '%.100s': '%.*s' is none of %s", spec,
+            return mx_fail(why, -EINVAL,
+                           "--accel '%.100s': '%.*s' is not known; give %s (man memext, --accel)", spec,
                            (int)strcspn(at, ","), at, all_keys);
     }
     return 0;
@@ -76,6 +72,7 @@ int mx_accel_number(const char *keys, const char *key, double *out, mx_why *why)
     char text[64];
     if (!mx_accel_key(keys, key, text, sizeof text)) return 0;
     if (mx_accel_quantity(text, out) == 0) return 0;
-    return mx_fail(why, -EINVAL, "--accel: %s=%.40s is no positive quantity, like 128MiB, 2GB/s or 1e9", key,
+    return mx_fail(why, -EINVAL,
+                   "--accel: %s=%.40s is not a quantity above 0: write it like 128MiB, 2GB/s or 1e9", key,
                    text);
 }

@@ -33,7 +33,7 @@ void mx_asked_say_twice(const struct mx_asked *a, mx_remark *say, void *context)
             strcmp(before->value, now->value) == 0)
             continue;
         snprintf(sentence, sizeof sentence,
-                 "--%s is given twice, as %.200s and as %.200s: the last one holds", now->row->name,
+                 "--%s is given twice, as %.200s and as %.200s: the last one is used", now->row->name,
                  before->value, now->value);
         say(context, sentence);
     }
@@ -44,7 +44,7 @@ int mx_asked_take(const struct mx_asked *a, struct mx_options *o, mx_why *why) {
     for (int32_t i = 0; i < a->n && err == 0; i++)
         err = mx_option_take(a->option[i].row, a->option[i].value, o, why);
     if (err == 0 && a->extra != NULL)
-        err = mx_fail(why, -EINVAL, "'%s' is no option; --help all lists the options", a->extra);
+        err = mx_fail(why, -EINVAL, "'%s' is not an option; --help all lists the options", a->extra);
     return err;
 }
 

@@ -30,15 +30,15 @@ static const struct {
     bool (*useful)(const struct mx_backend *backend);
     const char *why;
 } backend_options[] = {
-    {"sqpoll", is_uring, "it is an option of uring"},
-    {"iopoll", is_uring, "it is an option of uring"},
-    {"uncached", is_uring, "it is an option of uring"},
-    {"no-register", is_uring, "it is an option of uring"},
-    {"advice", is_paged, "it is for memory that the kernel pages: mmap and swap"},
-    {"workers", is_mapped, "it counts the copying threads of mapped backends"},
-    {"keep", is_stored, "its Buffers end with the process"},
-    {"force", is_stored, "it has no place whose content could be in the way"},
-    {"commit-every", is_stored, "its Buffers end with the process"},
+    {"sqpoll", is_uring, "it is for backend uring"},
+    {"iopoll", is_uring, "it is for backend uring"},
+    {"uncached", is_uring, "it is for backend uring"},
+    {"no-register", is_uring, "it is for backend uring"},
+    {"advice", is_paged, "it is for memory that Linux pages, on mmap and swap"},
+    {"workers", is_mapped, "it is the number of threads that copy, on dram, swap and mmap"},
+    {"keep", is_stored, "the Buffers of this backend end with the process"},
+    {"force", is_stored, "this backend has no store, so nothing is overwritten"},
+    {"commit-every", is_stored, "the Buffers of this backend end with the process"},
 };
 
 void mx_say_useless(const struct mx_options *o, const struct mx_backend *backend, int32_t cores,
@@ -46,7 +46,7 @@ void mx_say_useless(const struct mx_options *o, const struct mx_backend *backend
     char sentence[400];
     if (backend->anonymous && o->path != NULL) {
         snprintf(sentence, sizeof sentence,
-                 "-d %.200s has no effect: backend %s keeps its Buffers in memory; leave it out", o->path,
+                 "-d %.200s has no effect: backend %s keeps its Buffers in memory; leave -d out", o->path,
                  backend->name);
         say(context, sentence);
     }
@@ -67,8 +67,9 @@ void mx_say_useless(const struct mx_options *o, const struct mx_backend *backend
 void mx_say_many_threads(const char *given, int64_t threads, int32_t cores, mx_remark *say, void *context) {
     char sentence[200];
     if (threads <= cores) return;
-    snprintf(sentence, sizeof sentence,
-             "%s%lld: this process may use %d cores, and more threads wait for one another; leave it out",
-             given, (long long)threads, cores);
+    snprintf(
+        sentence, sizeof sentence,
+        "%s%lld: this process may use %d cores only, and more threads wait for one another; leave it out",
+        given, (long long)threads, cores);
     say(context, sentence);
 }

@@ -33,8 +33,8 @@ static const char *scalar(const json_t *value, char number[NUMBER]) {
 }
 
 static int wrong(const struct mx_option *row, mx_why *why) {
-    if (row->argument == NULL) return mx_fail(why, -EINVAL, "%s: it is true or false in a job", row->name);
-    return mx_fail(why, -EINVAL, "%s: a text or a number is needed%s: %s", row->name,
+    if (row->argument == NULL) return mx_fail(why, -EINVAL, "%s: give true or false in a job", row->name);
+    return mx_fail(why, -EINVAL, "%s: give a text or a number%s: %s", row->name,
                    row->repeats     ? ", a list of them or an object of names"
                    : row->words > 1 ? ", or a list of them"
                                     : "",
@@ -98,7 +98,7 @@ int mx_job_parse(const char *text, size_t bytes, mx_why *why, struct mx_asked *o
     const char *key;
     struct mx_asked asked = {.n = 0};
     int err = 0;
-    if (job == NULL) return mx_fail(why, -EINVAL, "line %d is no JSON: %.120s", where.line, where.text);
+    if (job == NULL) return mx_fail(why, -EINVAL, "line %d is not JSON: %.120s", where.line, where.text);
     if (!json_is_object(job)) err = mx_fail(why, -EINVAL, "a job is one JSON object of options");
     json_object_foreach(job, key, value) {
         const struct mx_option *row = mx_option_find(MX_CMD_RUN, key);

@@ -5,12 +5,14 @@
 const struct mx_option mx_rows_files[] = {
     {"output", 'o', MX_GROUP_OUTPUT, BOTH | EXPORT, FIRST | EXPORT, 1, true, .take = mx_ask_output,
      .argument = "[FIELD=]GRID.npy", .summary = "Writes the result to a .npy file.",
-     .more = "With a kernel, repeat it for each field that you want. The file includes the frame unless "
-             "--output-frame none is given. A name with the ending of another format is refused. From the "
-             "store of a wavefront, `memext export` writes matrices. Use the names of `memext wavefront "
-             "--output`.\nmemext checks the file and takes its space before the work. The file appears under "
-             "its name when it is whole and on the disk, after --verify found no difference. If it cannot be "
-             "written, the result stays in the store, for `memext export`."},
+     .more = "With a kernel, repeat it for each field that you want. The file includes the frame "
+             "unless --output-frame none is given. memext refuses a name with the ending of another "
+             "format. From the store of a wavefront, `memext export` writes matrices, under the names "
+             "of `memext wavefront --output`.\n"
+             "memext checks the file and reserves its space before it computes. The file appears "
+             "under its name when it is complete and on the disk, and --verify has found no "
+             "difference. If memext cannot write it, the result stays in the store, for `memext "
+             "export`."},
     {"output", 'o', MX_GROUP_OUTPUT, MX_CMD_VIEW, MX_CMD_VIEW, 1, .argument = "PNG",
      .initial = "NAME.png in the current directory", .summary = "The picture to write."},
     {"output", 'o', MX_GROUP_WAVEFRONT, LOOP, LOOP, 1, true, .take = mx_ask_output,
@@ -22,30 +24,27 @@ const struct mx_option mx_rows_files[] = {
      .argument = "included|none", .value_at = mx_value_output_frame, .closed = true, .initial = "included",
      .summary = "Whether files of --output contain the frame."},
     {"overwrite", 0, MX_GROUP_OUTPUT, BOTH | EXPORT | LOOP, MX_CMD_RUN | EXPORT | LOOP, .take = mx_ask_flag,
-     FIELD(overwrite), .summary = "Replaces results that are there already.",
-     .more = "Without it existing files of --output and --probes-out and existing snapshots are refused. "
-             "Reports, "
-             "timelines and traces are always replaced, at once and whole."},
+     FIELD(overwrite), .summary = "Replaces results that exist already.",
+     .more = "Without it memext refuses existing files of --output and --probes-out and existing "
+             "snapshots. It always replaces reports, timelines and traces, each of them in one step."},
     {"snapshot", 0, MX_GROUP_OUTPUT, BOTH, MX_CMD_RUN, 1, .take = mx_ask_snapshot,
      .argument = "EVERY:DIR[:STRIDE]", .initial = "none",
      .summary = "Saves the state as .npy files every EVERY steps.",
-     .more =
-         "Files are called DIR/FIELD-000100.npy. They hold the interior, or its cells 0, STRIDE, 2 STRIDE "
-         "and "
-         "so on in x, y and z. Where the name of DIR ends in a colon and a number, give STRIDE as well.\n"
-         "They are written while the run goes on. The run waits only where their disk is slower. Algorithms "
-         "that rewrite their Buffers in place wait until a snapshot is written.\n"
-         "A file appears when all of its step is on the disk, before that step is committed. A resumed run "
-         "writes those after its committed step again, with the same bits. If DIR was moved, give the option "
-         "again.\n"
-         "DIR is made if its own directory exists. It is for one run alone: the file `memext.snapshots` in "
-         "it "
-         "says whose it is. A directory that is not empty is refused. --overwrite frees it of the snapshots "
-         "of another run and of nothing else. A file with the name of a snapshot to come is refused.\n"
-         "The report has the cost under `snapshots`. When the disk is full the run ends with status 3 and "
-         "can "
-         "be resumed. `memext tune --snapshot` plans for the sweeps and the DRAM of snapshots and does not "
-         "look at DIR.",
+     .more = "Files are called DIR/FIELD-000100.npy. They hold the interior, or its cells 0, STRIDE, "
+             "2 STRIDE and so on in x, y and z. If the name of DIR ends in a colon and a number, give "
+             "STRIDE as well.\n"
+             "memext writes them while it computes, and waits only if their disk is slower. "
+             "Algorithms that rewrite their Buffers in place wait until a snapshot is written.\n"
+             "The files of a step appear when all of them are on the disk, before memext commits that "
+             "step. A resumed run writes the snapshots after its committed step again, with the same "
+             "bits. If DIR was moved, give the option again.\n"
+             "memext makes DIR if its parent directory exists. DIR is for one run alone: the file "
+             "`memext.snapshots` in it names the run. memext refuses a directory that is not empty. "
+             "--overwrite removes the snapshots of another run from it, and nothing else. A file with "
+             "the name of a snapshot to come is refused.\n"
+             "The report has the cost under `snapshots`. When the disk is full the run ends with "
+             "status 3 and can be resumed. `memext tune --snapshot` plans for the sweeps and the DRAM "
+             "of snapshots and does not look at DIR.",
      .on_resume = MX_RESUME_SAME},
     {"snapshot-fields", 0, MX_GROUP_OUTPUT, BOTH, 0, 1, .take = mx_ask_text, FIELD(snapshot_fields),
      .argument = "NAME,...", .initial = "all of the state", .summary = "Fields that --snapshot saves.",
@@ -68,8 +67,8 @@ const struct mx_option mx_rows_files[] = {
      .more = "Open the file at ui.perfetto.dev or chrome://tracing."},
     {"write-job", 0, MX_GROUP_REPORT, MX_CMD_RUN, 0, 1, .take = mx_ask_text, FIELD(write_job),
      .argument = "FILE|-", .summary = "Saves the options as a job file and runs nothing.",
-     .more =
-         "The section JOB FILES describes it. A file that exists is refused unless --overwrite is given."},
+     .more = "The section JOB FILES describes the file. memext refuses a file that exists unless "
+             "--overwrite is given."},
     {"quiet", 'q', MX_GROUP_REPORT, EVERY, MX_CMD_RUN, .take = mx_ask_flag, FIELD(quiet),
      .summary = "Prints neither progress nor a summary.",
      .more = "Otherwise progress is a bar on a terminal, and one line per minute in a log file."},

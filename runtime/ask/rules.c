@@ -122,10 +122,11 @@ static int check_problem(enum mx_command command, const struct mx_options *o, mx
         return mx_fail(why, -EINVAL,
                        "no grid: give its size with -n NX NY NZ or a file with --input GRID.npy");
     if (o->problem.flat && o->kernel == NULL && !o->resume)
-        return mx_fail(why, -EINVAL,
-                       "-n %lld %lld is a grid of two dimensions, and built-in stencils compute three: give -n NX NY "
-                       "NZ, or a kernel with #define MX_RADII r, r, 0 (--kernel)",
-                       (long long)o->problem.nx, (long long)o->problem.nz);
+        return mx_fail(
+            why, -EINVAL,
+            "-n %lld %lld is a grid of two dimensions, and built-in stencils compute three: give -n NX NY "
+            "NZ, or a kernel with #define MX_RADII r, r, 0 (--kernel)",
+            (long long)o->problem.nx, (long long)o->problem.nz);
     if (!mx_option_given(o, "steps") && !o->resume)
         return mx_fail(why, -EINVAL, "no time steps: give them with -t NT");
     const bool of_store =
@@ -140,13 +141,13 @@ static int check_plan(const struct mx_options *o, mx_why *why) {
     if (o->calibrate_s > MOST_CALIBRATE_S)
         return mx_fail(
             why, -EINVAL,
-            "--calibrate-seconds %g is too long: %d at most, a longer measurement does not improve "
+            "--calibrate-seconds %g is above the limit of %d s: a longer measurement does not improve "
             "the rates",
             o->calibrate_s, MOST_CALIBRATE_S);
     if (o->engine != NULL && strcmp(o->engine, "device") == 0 && o->accel == NULL)
         return mx_fail(why, -EINVAL,
-                       "--engine device computes on an accelerator: give one with --accel, or take iblock or "
-                       "tiled");
+                       "--engine device computes on an accelerator: give one with --accel, or choose iblock "
+                       "or tiled");
     return 0;
 }
 

@@ -44,7 +44,8 @@ int mx_ask_text(const struct mx_option *row, const char *value, struct mx_option
 
 static int take_word(const struct mx_option *row, const char *value, struct mx_words *words, mx_why *why) {
     if (words->n == MX_WORDS_MOST)
-        return mx_fail(why, -EINVAL, "--%s is given more than %d times", row->name, MX_WORDS_MOST);
+        return mx_fail(why, -EINVAL, "--%s is given more than %d times, which is the limit", row->name,
+                       MX_WORDS_MOST);
     return words->word[words->n++] = value, 0;
 }
 
@@ -98,7 +99,7 @@ int mx_ask_backend(const struct mx_option *row, const char *value, struct mx_opt
 
 int mx_ask_algorithm(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
     if (mx_algorithm_find(value) == NULL)
-        return mx_no_value(row, value, strlen(value), ", or a name of the papers (aio3y, aio5y, ...)", why);
+        return mx_no_value(row, value, strlen(value), ", or an alias such as aio3y (man memext)", why);
     return o->algorithm = value, 0;
 }
 
@@ -116,7 +117,7 @@ int mx_ask_real(const struct mx_option *row, const char *value, struct mx_option
     char *end;
     *field = strtod(value, &end);
     if (end != value && *end == 0 && *field > 0 && isfinite(*field)) return 0;
-    return mx_fail(why, -EINVAL, "--%s '%s' is not a positive number", row->name, value);
+    return mx_fail(why, -EINVAL, "--%s '%s': give a number above 0", row->name, value);
 }
 
 static int parse_count(const char *text, int64_t *out) {
@@ -132,7 +133,7 @@ static int parse_count(const char *text, int64_t *out) {
 int mx_ask_count(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
     int64_t count;
     if (parse_count(value, &count) < 0 || count < (int64_t)row->low || count > (int64_t)row->high)
-        return mx_fail(why, -EINVAL, "--%s '%s' is not a whole number from %llu to %llu", row->name, value,
+        return mx_fail(why, -EINVAL, "--%s '%s' is not an integer from %llu to %llu", row->name, value,
                        (unsigned long long)row->low, (unsigned long long)row->high);
     return *(int64_t *)field_of(row, o) = count, 0;
 }
@@ -155,8 +156,10 @@ static int read_counts(const struct mx_option *row, const char *value, int64_t c
     for (const char *p = value + strspn(value, " "); *p != 0; p += strspn(p, " "), n++) {
         const size_t length = strcspn(p, " ");
         snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), p);
-        if (n == row->words || length >= sizeof word || parse_count(word, &counts[n]) < 0)
-            return mx_fail(why, -EINVAL, "%s: '%s' is not a whole number (%s numbers are needed)", name, word,
+        if (n == row->words)
+            return mx_fail(why, -EINVAL, "%s '%.100s' has too many numbers: give %s", name, value, needed);
+        if (length >= sizeof word || parse_count(word, &counts[n]) < 0)
+            return mx_fail(why, -EINVAL, "%s: '%s' is not an integer (%s numbers are needed)", name, word,
                            needed);
         if (counts[n] < (int64_t)row->low)
             return mx_fail(why, -EINVAL, "%s: %lld is below the smallest value allowed, %lld", name,
@@ -166,7 +169,7 @@ static int read_counts(const struct mx_option *row, const char *value, int64_t c
                            (long long)counts[n], (long long)row->high);
         p += length;
     }
-    if (n < fewest) return mx_fail(why, -EINVAL, "%s takes %s numbers, %d given", name, needed, n);
+    if (n < fewest) return mx_fail(why, -EINVAL, "%s needs %s numbers, %d given", name, needed, n);
     return *count = n, 0;
 }
 
@@ -197,8 +200,8 @@ int mx_ask_size(const struct mx_option *row, const char *value, struct mx_option
                        "--%s '%s' is not a size; give bytes or a number with KiB, MiB, GiB or TiB", row->name,
                        value);
     if (size < row->low || size > row->high)
-        return mx_fail(why, -EINVAL, "--%s %s is outside %s .. %s", row->name, value, mx_size(row->low).text,
-                       mx_size(row->high).text);
+        return mx_fail(why, -EINVAL, "--%s %s is not within its range, %s to %s", row->name, value,
+                       mx_size(row->low).text, mx_size(row->high).text);
     return *(uint64_t *)field_of(row, o) = size, 0;
 }
 
@@ -290,8 +293,8 @@ int mx_ask_dtype(const struct mx_option *row, const char *value, struct mx_optio
     if (!mx_dtype_find(value, &dtype)) return mx_no_value(row, value, strlen(value), "", why);
     if (mx_dtype_is_real(dtype)) return o->problem.dtype = dtype, 0;
     return mx_fail(why, -EINVAL,
-                   "--%s %s: built-in stencils compute f64 or f32; a kernel says itself which types its "
-                   "state has, whole numbers too: leave --dtype out",
+                   "--%s %s: built-in stencils compute f64 or f32. For other types, integers too, write a "
+                   "kernel, which declares them (--kernel), and leave --dtype out",
                    row->name, value);
 }
 
@@ -315,20 +318,22 @@ int mx_ask_snapshot(const struct mx_option *row, const char *value, struct mx_op
     snprintf(number, sizeof number, "%.*s", colon != NULL ? (int)(colon - value) : 0, value);
     if (colon == NULL || parse_count(number, &o->snapshot_every) < 0 || o->snapshot_every < 1 ||
         o->snapshot_every > most)
-        return mx_fail(why, -EINVAL,
-                       "--%s '%.200s' does not begin with a number of steps, from 1 to %lld, and a colon: %s",
-                       row->name, value, (long long)most, row->argument);
+        return mx_fail(
+            why, -EINVAL,
+            "--%s '%.200s' does not begin with a number of steps, from 1 to %lld, and a colon: give %s",
+            row->name, value, (long long)most, row->argument);
     o->snapshot_stride = 1;
     if (last != colon && (parse_count(last + 1, &o->snapshot_stride) < 0 || o->snapshot_stride < 1 ||
                           o->snapshot_stride > most))
         return mx_fail(why, -EINVAL,
-                       "--%s '%.200s': STRIDE behind the last colon is not a number from 1 to %lld; if the "
+                       "--%s '%.200s': STRIDE after the last colon is not a number from 1 to %lld; if the "
                        "directory has a colon in its name, give EVERY:DIR:1",
                        row->name, value, (long long)most);
     o->snapshot_directory = colon + 1;
     o->snapshot_length = last != colon ? (size_t)(last - colon - 1) : strlen(colon + 1);
     if (o->snapshot_length > 0) return 0;
-    return mx_fail(why, -EINVAL, "--%s '%.200s' names no directory: %s", row->name, value, row->argument);
+    return mx_fail(why, -EINVAL, "--%s '%.200s' names no directory: give %s", row->name, value,
+                   row->argument);
 }
 
 int mx_ask_output_frame(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {

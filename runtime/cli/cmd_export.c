@@ -67,8 +67,8 @@ static int look_at_one(struct export *e) {
     if (err == 0 && e->stored.have_note && e->stored.note.ranks > 0)
         return mx_fail(
             &e->why, -EINVAL,
-            "%.300s holds %ss %lld to %lld of a run of %d ranks, and not the grid: name the directory, or "
-            "the path with %%r, that all of them were given with -d",
+            "%.300s holds only %ss %lld to %lld of a run of %d ranks: name the directory, or the path with "
+            "%%r, that the run had with -d",
             e->stored.facts.place, mx_plane_word(e->stored.note.problem.flat),
             (long long)e->stored.note.problem.first_plane,
             (long long)(e->stored.note.problem.first_plane + e->stored.note.problem.nz - 1),
@@ -82,9 +82,9 @@ static int look_at_set(struct export *e, const struct mx_sight *s) {
     struct mx_note *n = &e->stored.note;
     int err = mx_only_set(s, e->o.place, &e->why, &first);
     if (err == 0 && first == NULL)
-        err =
-            mx_fail(&e->why, -EINVAL,
-                    "the stores in %.300s hold no whole state: memext info lists what is there", e->o.place);
+        err = mx_fail(&e->why, -EINVAL,
+                      "the stores in %.300s hold no whole state: memext info %.300s lists what is there",
+                      e->o.place, e->o.place);
     if (err == 0)
         err = mx_stored_look(mx_find_rank(s, first, mx_newest_rank(s, first))->path, &e->why, &e->stored);
     if (err == 0) err = add_pieces(e, first->ranks);
@@ -112,12 +112,13 @@ static int look(struct export *e) {
     if (e->stored.note.pending && !e->stored.facts.in_use)
         return mx_fail(&e->why, -EINVAL,
                        "%.300s holds no state yet: the run has committed nothing, and step 0 is only in its "
-                       "input; go on with memext run --resume",
+                       "input; continue it with memext run --resume",
                        e->stored.facts.place);
     if (e->stored.note.different)
         return mx_fail(
             &e->why, -EINVAL,
-            "the result in %.300s was verified and differs from the plain computation: it is not exported",
+            "--verify found that the result in %.300s differs from the plain computation, so it cannot be "
+            "exported: run it again with --force",
             e->stored.facts.place);
     return 0;
 }
@@ -168,7 +169,7 @@ static int open_store(struct export *e, struct piece *p, const char *backend) {
     p->device = NULL;
     return mx_fail(&e->why, -EINVAL,
                    "the %s%s in %.300s have %lld bytes each, and backend %s transfers multiples of %u bytes; "
-                   "take --backend mmap",
+                   "use --backend mmap",
                    planes ? "units of hashes" : mx_plane_word(n->problem.flat), planes ? "" : "s", p->path,
                    (long long)(planes ? n->integrity_unit : n->layout.plane_pitch_bytes), facts.backend,
                    facts.offset_align_bytes);
@@ -197,7 +198,7 @@ static int open_buffer(struct export *e, struct piece *p, int part) {
 
 /* Another memext may have gone on with the stores between the look and the lock. */
 static int changed(struct export *e, const struct piece *p) {
-    return mx_fail(&e->why, -EBUSY, "%.300s was changed by another memext a moment ago: start again",
+    return mx_fail(&e->why, -EBUSY, "another memext has just changed %.300s: start the export again",
                    p->path);
 }
 

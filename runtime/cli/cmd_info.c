@@ -28,6 +28,7 @@ static const char *text(const json_t *object, const char *key) {
 
 static void print(const struct mx_machine *m, json_t *all) {
     const uint64_t limit = bytes_of(all, "dram_limit_bytes"), reserve = bytes_of(all, "reserve_bytes");
+    static const char missing[] = " - does not work here: ";
     size_t i;
     json_t *o;
     printf("machine    %s: %d cores, %d socket%s, %d NUMA node%s\n", m->cpu, m->cores, m->sockets,
@@ -41,24 +42,23 @@ static void print(const struct mx_machine *m, json_t *all) {
     json_array_foreach(json_object_get(all, "backends"), i, o) {
         bool works = json_is_true(json_object_get(o, "works"));
         printf("%-10s %-6s %s%s%s\n", i == 0 ? "backends" : "", text(o, "name"), text(o, "summary"),
-               works ? "" : " - NOT HERE: ", text(o, "why"));
+               works ? "" : missing, text(o, "why"));
     }
     json_array_foreach(json_object_get(all, "accelerators"), i, o) {
         const bool works = json_is_true(json_object_get(o, "works"));
         printf("%-10s %-6s %s%s%s\n", i == 0 ? "accels" : "", text(o, "name"), text(o, "summary"),
-               works ? ": " : " - NOT HERE: ", text(o, works ? "device" : "why"));
+               works ? ": " : missing, text(o, works ? "device" : "why"));
     }
     json_array_foreach(json_object_get(all, "links"), i, o) {
         const bool works = json_is_true(json_object_get(o, "works"));
         printf("%-10s %-6s %s%s%s\n", i == 0 ? "links" : "", text(o, "name"), text(o, "summary"),
-               works ? "" : " - NOT HERE: ", text(o, "why"));
+               works ? "" : missing, text(o, "why"));
     }
     json_array_foreach(json_object_get(all, "algorithms"), i, o)
-        printf("%-10s %-17s %s%s\n", i == 0 ? "algorithms" : "", text(o, "name"), text(o, "summary"),
-               json_is_true(json_object_get(o, "resumable")) ? " (resumable)" : "");
+        printf("%-10s %-17s %s\n", i == 0 ? "algorithms" : "", text(o, "name"), text(o, "summary"));
     json_array_foreach(json_object_get(all, "stencils"), i, o) {
-        printf("%-10s %-7s %lld points, h %lld, kernel %s, coef", i == 0 ? "stencils" : "", text(o, "name"),
-               (long long)json_integer_value(json_object_get(o, "points")),
+        printf("%-10s %-7s %lld points, radius %lld, code %s, coef", i == 0 ? "stencils" : "",
+               text(o, "name"), (long long)json_integer_value(json_object_get(o, "points")),
                (long long)json_integer_value(json_object_get(o, "h")), text(o, "kernel"));
         for (size_t k = 0; k < json_array_size(json_object_get(o, "coef")); k++)
             printf(" %g", json_real_value(json_array_get(json_object_get(o, "coef"), k)));
@@ -68,7 +68,9 @@ static void print(const struct mx_machine *m, json_t *all) {
         printf("%-10s %-7s %s\n", n == mx_inits ? "inits" : "", n->name, n->summary);
     json_array_foreach(json_object_get(all, "formats"), i, o)
         printf("%-10s %-7s %s%s\n", i == 0 ? "files" : "", text(o, "name"), text(o, "summary"),
-               json_is_true(json_object_get(o, "built")) ? "" : " - NOT BUILT IN: libhdf5 was not there");
+               json_is_true(json_object_get(o, "built"))
+                   ? ""
+                   : " - not built in: install libhdf5 (packages-hdf5.txt) and build memext again");
     if ((o = json_object_get(all, "device")) != NULL)
         printf("device     %s: %s, %s free, O_DIRECT alignment %lld\n", text(o, "path"),
                json_is_true(json_object_get(o, "block_device")) ? "block device" : text(o, "filesystem"),
@@ -127,8 +129,7 @@ int mx_cmd_info(int argc, char **argv) {
     const struct mx_file_word words[] = {
         {"PATH", o.place, MX_FILE_PLACE}, {"-d", o.path, MX_FILE_PLACE}, {"--json", o.json, MX_FILE_WRITTEN}};
     if (err == 0 && o.place != NULL && o.path != NULL)
-        err = mx_fail(&why, -EINVAL,
-                      "the word %.200s asks for a store and -d %.200s for a device: give one of them",
+        err = mx_fail(&why, -EINVAL, "%.200s names a store and -d %.200s a device: give only one of them",
                       o.place, o.path);
     if (err == 0) err = mx_output_check_names(words, sizeof words / sizeof words[0], &why);
     if (err == 0 && o.place != NULL) {

@@ -27,14 +27,14 @@ static int show(const struct mx_system *s) {
     if (s->stages > 1) printf("%d stages, ", s->stages);
     if (s->flat) printf("two dimensions, ");
     printf("radius %d", s->h);
-    if (s->n_fixed > 0) printf(", of fixed fields %d", s->hc);
+    if (s->n_fixed > 0) printf(" (of fixed fields %d)", s->hc);
     printf("\n");
     say_fields("state", s->n_field[0], s->field[0]);
     if (s->form == MX_STAGGERED) say_fields("partner", s->n_field[1], s->field[1]);
     say_fields("fixed", s->n_fixed, s->fixed);
     for (int32_t i = 0; i < s->n_param; i++)
         printf("%-10s%s = %.17g%s\n", i == 0 ? "params" : "", s->param_name[i], s->param[i],
-               mx_series_of(s, i) != NULL ? ", and others later" : "");
+               mx_series_of(s, i) != NULL ? " at first, then over time" : "");
     for (int32_t i = 0; i < s->n_reduce; i++)
         printf("%s%s (%s)", i == 0 ? "reduces   " : ", ", s->reduce[i].name,
                s->reduce[i].kind == MX_SUM   ? "sum"
@@ -53,8 +53,7 @@ static int build(const struct mx_system *s) {
     if (f.compiled && f.cached)
         printf("%s: compiled by %s, kept as %s\n", s->name, f.compiler, f.file);
     else if (f.compiled)
-        printf("%s: compiled by %s, kept nowhere: there is no cache that can be written\n", s->name,
-               f.compiler);
+        printf("%s: compiled by %s, kept nowhere: no cache directory can be written\n", s->name, f.compiler);
     else
         printf("%s: %s %s\n", s->name, f.cached ? "found in the cache," : "built already,", f.file);
     return 0;
@@ -74,7 +73,8 @@ static int work(const char *verb, const struct mx_kernel_options *o, struct mx_o
     const struct mx_kernel_grid grid = {{p->nx, p->ny, p->nz}, p->nt};
     if (checking && err == 0 && (err = mx_kernel_check(s, &grid, why)) == 0)
         printf("%s: nothing wrong found%s%s\n", s->name,
-               mx_kernel_facts(s).functions[0] != 0 ? "; its bits depend on the machine, for it calls " : "",
+               mx_kernel_facts(s).functions[0] != 0 ? "; its bits depend on the machine, because it calls "
+                                                    : "",
                mx_kernel_facts(s).functions);
     if (strcmp(verb, "build") == 0) err = build(s);
     if (strcmp(verb, "show") == 0) err = show(s);
@@ -93,9 +93,9 @@ static int take_words(int argc, char **argv, const char **verb, struct mx_option
     if (n > 1) o->kernel = asked.plain[1];
     mx_asked_free(&asked);
     if (err == 0 && n < 2)
-        err = mx_fail(why, -EINVAL,
-                      "it takes two words, what to do (build, check or show) and the kernel's file (memext "
-                      "kernel --help)");
+        err = mx_fail(
+            why, -EINVAL,
+            "give two words: build, check or show, and then the kernel's file (memext kernel --help)");
     return err;
 }
 
@@ -104,12 +104,12 @@ static void say_error(const struct mx_options *o, bool tried, int err, const mx_
     const struct mx_problem *p = &o->problem;
     fprintf(stderr, "memext kernel: %s", why->text[0] != 0 ? why->text : strerror(-err));
     if (tried && !mx_option_given(o, "size"))
-        fprintf(stderr,
-                ". X from 0 to %lld, Y to %lld and Z to %lld were tried: if a table or a condition depends "
-                "on them, "
-                "give the extents of your run, -n NX NY%s",
-                (long long)p->nx - 1, (long long)(p->flat ? p->nz : p->ny) - 1,
-                (long long)(p->flat ? p->ny : p->nz) - 1, p->flat ? "" : " NZ");
+        fprintf(
+            stderr,
+            ". The check tried X from 0 to %lld, Y to %lld and Z to %lld: if a table or a condition depends "
+            "on them, give the size of your grid with -n NX NY%s",
+            (long long)p->nx - 1, (long long)(p->flat ? p->nz : p->ny) - 1,
+            (long long)(p->flat ? p->ny : p->nz) - 1, p->flat ? "" : " NZ");
     fputc('\n', stderr);
 }
 

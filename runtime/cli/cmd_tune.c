@@ -53,10 +53,10 @@ static void print_size(const char *name, long long found, long long own, const c
 /* What a search for sizes of the tiled engine found. */
 static void print_refined(const json_t *sizes) {
     if (json_object_get(sizes, "own_slab") == NULL) {
-        printf("# tiled engine: own choice of sizes; the DRAM or the rows are too little to try others\n");
+        printf("# engine tiled: its own choice of sizes; DRAM or rows are too small to try others\n");
         return;
     }
-    printf("# tiled engine:");
+    printf("# engine tiled:");
     print_size("slab", whole(sizes, "slab"), whole(sizes, "own_slab"), ",");
     print_size("tile", whole(sizes, "tile"), whole(sizes, "own_tile"), ",");
     print_size("ct", whole(sizes, "ct"), whole(sizes, "own_ct"), "");

@@ -17,9 +17,10 @@ int mx_cmd_view(int argc, char **argv) {
     memcpy(name, drawer, sizeof name);
     argv[0] = name;
     execvp(drawer, argv);
-    fprintf(stderr,
-            "memext view: %s cannot be started: %s. It comes with the Python package: pip install . in the "
-            "folder of the sources, or python -m memext view\n",
-            drawer, strerror(errno));
+    fprintf(
+        stderr,
+        "memext view: %s cannot be started: %s. It comes with the Python package: run pip install . in the "
+        "folder of the sources, or use python -m memext view\n",
+        drawer, strerror(errno));
     return MX_EXIT_REFUSED;
 }

@@ -19,15 +19,15 @@ static const struct {
     {MX_CMD_TUNE, "memext tune -n NX NY NZ -t NT [options]",
      "Finds the plan with the least predicted time, here or for another machine, and runs nothing."},
     {MX_CMD_INFO, "memext info [STORE | -d PATH] [options]",
-     "Says what memext sees: processor, memory, backends, a device; or what a store holds."},
+     "Shows processor, memory, backends and a device of this machine, or what a store holds."},
     {MX_CMD_EXPORT, "memext export STORE -o GRID.npy [options]",
      "Writes the state that a store holds to a .npy file. The store stays as it is."},
     {MX_CMD_KERNEL, "memext kernel build|check|show FILE.c|FILE.so [options]",
      "Works on a kernel that you wrote.\n\n"
      "  build  compiles it, or finds it in the cache, and says where the object is\n"
-     "  check  runs it on small poisoned rows and says what is wrong with it\n"
+     "  check  runs it on short rows with marker values around them and says what is wrong with it\n"
      "  show   prints its form, fields, parameters, reductions and identity\n\n"
-     "The compiler is that of the environment variable CC, else cc, gcc or clang. Objects are kept in\n"
+     "The environment variable CC names the compiler. Default: cc, gcc or clang. Objects are kept in\n"
      "$XDG_CACHE_HOME/memext/kernels (~/.cache/memext/kernels)."},
     {MX_CMD_VIEW, "memext view STORE|FILE [options]",
      "Draws three slices and a histogram of each field as a PNG. The Python package does it."},
@@ -134,24 +134,26 @@ static bool has_more(enum mx_command command) {
 
 static void print_end(enum mx_command command, bool all) {
     if (!all && has_more(command)) {
-        printf("\nMore: --help all, or --help GROUP, where GROUP is one of\n");
+        printf("\nFor more options use --help all, or --help GROUP, where GROUP is one of\n");
         print_groups(command, stdout);
         printf(".\n");
     }
     if (command & (MX_CMD_KERNEL | MX_CMD_VIEW)) return;
-    printf("\nSizes take KiB, MiB, GiB and TiB. Exit status: 0 done, 2 usage or a request that cannot be "
-           "met,\n3 I/O error, %s5 interrupted%s.\n",
-           command & (MX_CMD_RUN | MX_CMD_WAVEFRONT) ? "4 verification failed, " : "",
-           command & MX_CMD_RUN ? ", 6 cells are not finite" : "");
+    printf("\nGive sizes with KiB, MiB, GiB or TiB. Exit status: 0 done, 2 wrong usage or a request that "
+           "memext\n"
+           "cannot meet, 3 I/O error, %s5 interrupted%s.\n",
+           command & (MX_CMD_RUN | MX_CMD_WAVEFRONT) ? "4 --verify found a difference, " : "",
+           command & MX_CMD_RUN ? ", 6 cells are NaN or infinite" : "");
     if (command & MX_CMD_RUN)
-        printf("redundant, stream and resident can be resumed. Others rewrite their Buffers in place.\n");
+        printf("Algorithms redundant, stream and resident can be resumed. Others rewrite their Buffers in "
+               "place.\n");
 }
 
 static int no_group(enum mx_command command, const char *topic) {
     struct mx_near near = mx_near_to(topic, strlen(topic));
     for (int g = 0; g < MX_GROUPS; g++)
         if (has_group(command, g, true)) mx_near_offer(&near, mx_group_names[g].name);
-    fprintf(stderr, "memext: --help '%.60s' is no group of options; groups are all, ", topic);
+    fprintf(stderr, "memext: --help '%.60s' is not a group of options; the groups are all, ", topic);
     print_groups(command, stderr);
     fprintf(stderr, "%s\n", mx_near_say(&near, "").text);
     return MX_EXIT_REFUSED;
@@ -169,6 +171,7 @@ int mx_options_help(enum mx_command command, const char *topic) {
     for (int g = 0; g < MX_GROUPS; g++)
         if (g != MX_GROUP_WAVEFRONT || !(command & loops)) print_group(command, g, every);
     print_end(command, every);
-    if (command == MX_CMD_TUNE) printf("memext tune --wavefront --help: the same for memext wavefront\n");
+    if (command == MX_CMD_TUNE)
+        printf("memext tune --wavefront --help lists the options of plans for memext wavefront.\n");
     return MX_EXIT_OK;
 }

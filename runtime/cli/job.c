@@ -32,7 +32,7 @@ static int read_job(const char *path, mx_why *why, struct mx_asked *line) {
     else if (ferror(file))
         err = mx_fail(why, -EIO, "job %.300s cannot be read", path);
     else if (n > MOST_BYTES)
-        err = mx_fail(why, -EINVAL, "job %.300s is longer than 1 MiB: it is no job file", path);
+        err = mx_fail(why, -EINVAL, "job %.300s is longer than 1 MiB: it is not a job file", path);
     else if ((err = mx_job_parse(text, n, &reason, &job)) < 0)
         mx_fail(why, err, "job %.300s: %s", path, reason.text);
     fclose(file);

@@ -16,11 +16,11 @@ static const struct {
 } commands[] = {
     {"run", "run a stencil computation out of core and report", mx_cmd_run},
     {"tune", "find the plan with the least predicted time, here or for another machine", mx_cmd_tune},
-    {"info", "what memext sees: cores, caches, NUMA, DRAM budget, backends, a device; what a store holds",
+    {"info", "show this machine (cores, caches, NUMA, memory, backends, a device), or what a store holds",
      mx_cmd_info},
     {"export", "write the state that a store holds to a .npy file", mx_cmd_export},
-    {"kernel", "build, check or show a kernel that a user wrote", mx_cmd_kernel},
-    {"view", "draw slices and a histogram of a store or a file as PNG, by the Python package", mx_cmd_view},
+    {"kernel", "build, check or show a kernel that you wrote", mx_cmd_kernel},
+    {"view", "draw slices and a histogram of a store or a file as PNG (by the Python package)", mx_cmd_view},
     {"wavefront", "run the Livermore loop 23, a 2D implicit sweep, out of core and report", mx_cmd_wavefront},
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
@@ -66,7 +66,8 @@ static int run_command(int argc, char **argv) {
         char *of_command[] = {argv[2], "--help", NULL};
         for (int i = 0; i < N_COMMANDS; i++)
             if (strcmp(argv[2], commands[i].name) == 0) return commands[i].main(2, of_command);
-        fprintf(stderr, "memext: '%.60s' is no command to help with; options have memext run --help %.60s\n",
+        fprintf(stderr,
+                "memext: '%.60s' is not a command; for a group of options try memext run --help %.60s\n",
                 argv[2], argv[2]);
         return MX_EXIT_REFUSED;
     }
@@ -75,7 +76,7 @@ static int run_command(int argc, char **argv) {
     struct mx_near near = mx_near_to(argv[1], strlen(argv[1]));
     for (int i = 0; i < N_COMMANDS; i++) mx_near_offer(&near, commands[i].name);
     fprintf(stderr,
-            "memext: '%s' is no command; take run, tune, info, export, kernel, view or wavefront (memext "
+            "memext: '%s' is not a command; use run, tune, info, export, kernel, view or wavefront (memext "
             "--help)%s\n",
             argv[1], mx_near_say(&near, "").text);
     return MX_EXIT_REFUSED;

@@ -56,12 +56,13 @@ static int explain_unknown(enum mx_command command, const char *word, mx_why *wh
         n = n + (size_t)put < sizeof names ? n + (size_t)put : sizeof names - 1;
     }
     if (matches > 1)
-        return mx_fail(why, -EINVAL, "option '%.*s' can be %s: write more of it", (int)length, word, names);
+        return mx_fail(why, -EINVAL, "option '%.*s' is ambiguous, it can be %s: write more of it",
+                       (int)length, word, names);
     if (matches == 1)
         return mx_fail(why, -EINVAL, "option '%.*s' (%s) takes no value", (int)length, word, names);
     if (others)
         return mx_fail(why, -EINVAL,
-                       "option '%.*s' has no effect on this command; --help all lists its options",
+                       "option '%.*s' belongs to other commands; --help all lists the options of this one",
                        (int)length, word);
     return mx_no_option(command, is_long ? word + 2 : word, is_long ? length - 2 : strlen(word),
                         is_long ? "--" : "", "--help all lists the options", why);

@@ -112,9 +112,9 @@ static void on_bus_error(int number, siginfo_t *info, void *context) {
 static void describe(void) {
     bool broken = watch.code == BUS_MCEERR_AR || watch.code == BUS_MCEERR_AO;
     snprintf(watch.sentence, sizeof watch.sentence, "%s",
-             broken ? "a page of memory is broken (hardware memory error): the run cannot go on; what was "
+             broken ? "a page of memory is broken (hardware memory error), so the run must end; what was "
                       "committed is intact"
-                    : "a page of a mapping could not be read or written: the file was cut short, or its "
+                    : "a page of a mapped file could not be read or written: the file was cut short, or its "
                       "storage failed or is full; what was "
                       "committed is intact as far as the storage is");
 }

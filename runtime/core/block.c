@@ -76,12 +76,12 @@ static int lock_block(const mx_block *b, mx_why *why) {
     int err = -errno;
     struct rlimit limit = {0, 0};
     getrlimit(RLIMIT_MEMLOCK, &limit);
-    return mx_fail(why, err == -EAGAIN ? -ENOMEM : err,
-                   "a Block of %s cannot be locked in DRAM: RLIMIT_MEMLOCK allows %s; raise it (ulimit -l, "
-                   "LimitMEMLOCK=) or run as root",
-                   mx_size(b->mapped_bytes).text,
-                   limit.rlim_cur == RLIM_INFINITY ? "any amount, so memory is short"
-                                                   : mx_size(limit.rlim_cur).text);
+    return mx_fail(
+        why, err == -EAGAIN ? -ENOMEM : err,
+        "a Block of %s cannot be locked in DRAM: RLIMIT_MEMLOCK allows %s; raise the limit (ulimit -l, "
+        "LimitMEMLOCK=) or run as root",
+        mx_size(b->mapped_bytes).text,
+        limit.rlim_cur == RLIM_INFINITY ? "any amount, so memory is short" : mx_size(limit.rlim_cur).text);
 }
 
 static int place_block(mx_block *b, mx_why *why) {
@@ -89,8 +89,8 @@ static int place_block(mx_block *b, mx_why *why) {
     void *base = NULL;
     int err = mx_map_aligned(-1, 0, b->mapped_bytes, MAP_PRIVATE | MAP_ANONYMOUS, &base);
     if (err != 0)
-        return mx_fail(why, err, "a Block of %s cannot be mapped: %s", mx_size(b->bytes).text,
-                       strerror(-err));
+        return mx_fail(why, err, "there is no memory for a Block of %s: %s; lower --dram",
+                       mx_size(b->bytes).text, strerror(-err));
     b->base = base;
     /* Hints: a machine without huge pages or NUMA works all the same. */
     madvise(base, b->mapped_bytes, o->no_huge ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
@@ -131,7 +131,8 @@ static void unregister_with(mx_device *device, void *base) {
 int mx_block_create(const struct mx_block_options *options, uint64_t bytes, mx_why *why, mx_block **out) {
     static const struct mx_block_options standard;
     if (bytes == 0 || bytes > PTRDIFF_MAX / 2)
-        return mx_fail(why, -EINVAL, "a Block of %llu bytes is not possible", (unsigned long long)bytes);
+        return mx_fail(why, -EINVAL, "a Block of %llu bytes is not possible: give 1 byte to %llu",
+                       (unsigned long long)bytes, (unsigned long long)(PTRDIFF_MAX / 2));
     mx_block *b = calloc(1, sizeof *b);
     if (b == NULL) return mx_fail(why, -ENOMEM, "no memory for a Block's handle");
     mx_sized_take(&b->options, options != NULL ? options : &standard, sizeof b->options,

@@ -28,7 +28,7 @@ int mx_budget_create(uint64_t limit_bytes, uint64_t reserve_bytes, mx_why *why, 
     if (limit_bytes == 0) limit_bytes = most;
     if (reserve_bytes >= limit_bytes)
         return mx_fail(why, -EINVAL,
-                       "a reserve of %s leaves nothing of %s of DRAM; reserve less or allow more",
+                       "a reserve of %s leaves nothing of %s of DRAM; lower the reserve or give more DRAM",
                        mx_size(reserve_bytes).text, mx_size(limit_bytes).text);
     mx_budget *budget = calloc(1, sizeof *budget);
     if (budget == NULL) return mx_fail(why, -ENOMEM, "no memory for a budget");
@@ -60,8 +60,8 @@ int mx_budget_take(mx_budget *budget, uint64_t bytes, mx_why *why) {
     if (bytes > room) {
         err = mx_fail(
             why, -ENOMEM,
-            "a Block of %s does not fit: %s of DRAM less a reserve of %s and %s in use leave %s; make "
-            "Blocks smaller or the budget larger",
+            "a Block of %s does not fit: of %s of DRAM, a reserve of %s and %s in use leave %s; choose "
+            "smaller Blocks or more DRAM",
             mx_size(bytes).text, mx_size(f->limit_bytes).text, mx_size(f->reserve_bytes).text,
             mx_size(f->used_bytes).text, mx_size(room).text);
     } else {

@@ -36,7 +36,7 @@ static int allocate(mx_device *d, const struct mx_extent *extent, mx_why *why) {
     const bool within = extent->offset_bytes < taken; /* in a gap that the file has already */
     if ((within ? upto - (upto < taken ? upto : taken) : extent->bytes) > room)
         return mx_fail(why, -ENOSPC,
-                       "a Buffer of %s does not fit: %.300s has %s left; free space, choose a smaller "
+                       "a Buffer of %s does not fit: %.300s has %s left; free space, or choose a smaller "
                        "problem or another place",
                        mx_size(extent->bytes).text, d->inner->anonymous ? "memory" : d->found.path,
                        mx_size(room).text);
@@ -46,21 +46,24 @@ static int allocate(mx_device *d, const struct mx_extent *extent, mx_why *why) {
                   ? mx_retry(mx_sys->ftruncate(fd, (off_t)(extent->offset_bytes + extent->bytes)))
                   : mx_retry(mx_sys->fallocate(fd, 0, (off_t)extent->offset_bytes, (off_t)extent->bytes));
     if (err == 0) return 0;
-    return mx_fail(why, err, "%s for a Buffer cannot be had in %.300s: %s", mx_size(extent->bytes).text,
-                   d->found.path, strerror(-err));
+    return mx_fail(why, err,
+                   "there is no room for a Buffer of %s in %.300s: %s; free space or choose another place",
+                   mx_size(extent->bytes).text, d->found.path, strerror(-err));
 }
 
 static int check_new(const mx_device *d, const char *name, uint64_t bytes, mx_why *why) {
     if (name == NULL || name[0] == 0 || strlen(name) > 15)
         return mx_fail(why, -EINVAL, "a Buffer's name has 1 to 15 bytes, not \"%.40s\"", name ? name : "");
     if (bytes == 0 || bytes > (UINT64_C(1) << 60))
-        return mx_fail(why, -EINVAL, "a Buffer of %llu bytes is not possible", (unsigned long long)bytes);
+        return mx_fail(why, -EINVAL, "a Buffer of %llu bytes is not possible: give 1 byte to 2^60",
+                       (unsigned long long)bytes);
     if (find_extent(d, name) >= 0)
         return mx_fail(why, -EEXIST, "there is a Buffer \"%s\" on this device already", name);
     if (d->options.read_only)
-        return mx_fail(why, -EROFS, "%.300s is only read: it takes no Buffer", d->found.path);
+        return mx_fail(why, -EROFS, "%.300s is open for reading only: no Buffer can be made in it",
+                       d->found.path);
     if (d->found.super.n_extents == MX_EXTENTS)
-        return mx_fail(why, -ENOSPC, "a device carries at most %d Buffers", MX_EXTENTS);
+        return mx_fail(why, -ENOSPC, "a store has at most %d Buffers", MX_EXTENTS);
     return 0;
 }
 
@@ -153,9 +156,13 @@ int mx_buffer_allocate(mx_buffer *b, mx_why *why) {
     if (d->inner->anonymous || d->found.place.block_device) return 0;
     const int err = mx_retry(
         mx_sys->fallocate(d->found.place.fd, 0, (off_t)b->offset_bytes, (off_t)mx_round_up(b->bytes, 4096)));
-    return err == 0 ? 0
-                    : mx_fail(why, err, "%s for the Buffer \"%.15s\" cannot be had in %.300s: %s",
-                              mx_size(b->bytes).text, b->name, d->found.path, strerror(-err));
+    return err == 0
+               ? 0
+               : mx_fail(
+                     why, err,
+                     "there is no room for the Buffer \"%.15s\" of %s in %.300s: %s; free space or choose "
+                     "another place",
+                     b->name, mx_size(b->bytes).text, d->found.path, strerror(-err));
 }
 
 int mx_buffer_open(mx_device *device, const char *name, mx_why *why, mx_buffer **out) {
@@ -237,10 +244,10 @@ void mx_buffer_move_ends(mx_buffer *b, bool write, uint64_t bytes) {
 
 int mx_buffer_map(mx_buffer *buffer, mx_why *why, void **out) {
     if (buffer->base == NULL)
-        return mx_fail(why, -ENOTSUP,
-                       "Buffers of the backend %s cannot be mapped; use Blocks, or one of the mapped "
-                       "backends",
-                       buffer->device->backend_name);
+        return mx_fail(
+            why, -ENOTSUP,
+            "Buffers of the backend %s cannot be mapped; use Blocks, or backend dram, swap or mmap",
+            buffer->device->backend_name);
     *out = buffer->base;
     return 0;
 }

@@ -35,7 +35,8 @@ static int open_backend(mx_device *d, mx_why *why) {
     if (note[0] != 0) mx_note_add(d->facts.note, sizeof d->facts.note, "%s", note);
     uint32_t align = d->facts.offset_align_bytes, most = d->options.max_request_bytes / align * align;
     if (most == 0)
-        return mx_fail(why, -EINVAL, "a largest request of %u bytes is below the alignment of %u bytes here",
+        return mx_fail(why, -EINVAL,
+                       "--request-size %u is below the %u bytes that transfers are aligned to here; raise it",
                        d->options.max_request_bytes, align);
     d->options.max_request_bytes = most;
     return 0;
@@ -109,7 +110,7 @@ static int open_with(const struct mx_device_options *options, const char *name, 
     }
     if (d->found.finished_lost)
         mx_note_add(d->facts.note, sizeof d->facts.note,
-                    "a finished run that was stored here is overwritten");
+                    "the finished run that was stored here is overwritten");
     *out = d;
     return 0;
 }
@@ -125,7 +126,8 @@ int mx_device_open_file(int fd, const struct mx_device_options *options, mx_why 
     o.force = false;
     int err = mx_device_options_take(d, &o, o.backend, why);
     if (err == 0 && d->inner->anonymous)
-        err = mx_fail(why, -ENOTSUP, "the backend %s keeps everything in memory", d->inner->name);
+        err = mx_fail(why, -ENOTSUP, "the backend %s keeps everything in memory and cannot open a file",
+                      d->inner->name);
     if (err == 0) err = mx_place_take_file(fd, &d->options, why, &d->found);
     if (err == 0) err = open_backend(d, why);
     if (err == 0) err = start_queue(d, why);
@@ -142,7 +144,7 @@ static int open_best(const struct mx_device_options *options, enum opening openi
                      mx_device **out) {
     size_t n = 0;
     while (mx_backends[n] != NULL) n++;
-    int err = mx_fail(why, -ENOTSUP, "no backend with asynchronous I/O was built");
+    int err = mx_fail(why, -ENOTSUP, "memext was built without asynchronous I/O; choose --backend mmap");
     while (n-- > 0) {
         const struct mx_backend *b = mx_backends[n];
         if (b->face != MX_FACE_TRANSFER || b->anonymous) continue;

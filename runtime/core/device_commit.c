@@ -9,7 +9,7 @@
 int mx_device_fail(mx_device *d, int err, const char *what) {
     if (err == 0 || d->failed != 0) return err;
     d->failed = err;
-    return mx_fail(&d->failure, err, "%s %.300s failed: %s; nothing is committed from here on", what,
+    return mx_fail(&d->failure, err, "%s %.300s failed: %s; nothing more is committed", what,
                    d->inner->anonymous ? "memory" : d->found.path, strerror(-err));
 }
 

@@ -15,10 +15,11 @@ struct range {
 };
 
 static const struct range ranges[] = {
-    {"queue depth", offsetof(struct mx_device_options, queue_depth), 1, 4096, 32, "requests"},
-    {"largest request", offsetof(struct mx_device_options, max_request_bytes), 4096, 1u << 30, 1u << 20,
-     "bytes"},
-    {"number of copying threads", offsetof(struct mx_device_options, workers), 1, 64, 0, "threads"},
+    {"queue depth (--queue-depth)", offsetof(struct mx_device_options, queue_depth), 1, 4096, 32, "requests"},
+    {"largest request (--request-size)", offsetof(struct mx_device_options, max_request_bytes), 4096,
+     1u << 30, 1u << 20, "bytes"},
+    {"number of copying threads (--workers)", offsetof(struct mx_device_options, workers), 1, 64, 0,
+     "threads"},
 };
 
 static uint32_t standard_workers(void) {
@@ -38,11 +39,13 @@ static int check_ranges(struct mx_device_options *options, mx_why *why) {
                            *value, r->least, r->most, r->unit);
     }
     if ((unsigned)options->advice > MX_ADVICE_SCHEDULE)
-        return mx_fail(why, -EINVAL, "advice %d is none for a device", (int)options->advice);
+        return mx_fail(why, -EINVAL,
+                       "advice %d is not for a whole device: give a value up to MX_ADVICE_SCHEDULE",
+                       (int)options->advice);
     if (options->force && options->resume)
-        return mx_fail(why, -EINVAL, "--force starts anew and --resume goes on; choose one");
+        return mx_fail(why, -EINVAL, "--force starts a new run and --resume continues one; choose one");
     if (options->read_only && !options->resume)
-        return mx_fail(why, -EINVAL, "a new store cannot be read only");
+        return mx_fail(why, -EINVAL, "a new store cannot be read only: set resume too");
     return 0;
 }
 
@@ -76,7 +79,7 @@ int mx_device_options_take(mx_device *d, const struct mx_device_options *asked, 
     if (err == 0) err = choose_backend(d, name, why);
     if (err != 0) return err;
     if (asked->fault != NULL && strlen(asked->fault) >= sizeof d->fault)
-        return mx_fail(why, -EINVAL, "the fault options are longer than %zu bytes", sizeof d->fault - 1);
+        return mx_fail(why, -EINVAL, "--fault is longer than %zu bytes", sizeof d->fault - 1);
     snprintf(d->fault, sizeof d->fault, "%s", asked->fault ? asked->fault : "");
     d->options.fault = d->fault;
     d->options.backend = d->backend_name;

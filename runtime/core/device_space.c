@@ -89,7 +89,7 @@ int mx_device_check_storage(const struct mx_backend *backend, const struct mx_st
                             mx_why *why) {
     if (!s->is_memory || backend->face != MX_FACE_TRANSFER) return 0;
     return mx_fail(why, -ENOTSUP,
-                   "%.300s is on %s, which is memory and no storage; name a directory on a disk", path,
+                   "%.300s is on %s, which is memory and not storage; name a directory on a disk", path,
                    s->filesystem);
 }
 

@@ -29,11 +29,11 @@ void mx_note_add(char *note, size_t capacity_bytes, const char *format, ...) {
 static int open_buffered(const struct mx_place *place, mx_why *why, struct mx_backend_facts *facts,
                          int *out) {
     const int fd = mx_place_reopen(place, 0);
-    if (fd < 0) return mx_fail(why, fd, "%.300s cannot be opened once more: %s", place->path, strerror(-fd));
+    if (fd < 0) return mx_fail(why, fd, "%.300s cannot be opened again: %s", place->path, strerror(-fd));
     facts->offset_align_bytes = facts->memory_align_bytes = 1;
     facts->bypasses_page_cache = false;
     mx_note_add(facts->note, sizeof facts->note,
-                "O_DIRECT is refused by the file system of %.200s: it is read through the page cache",
+                "the file system of %.200s has no O_DIRECT: the file is read through the page cache",
                 place->path);
     *out = fd;
     return 0;
@@ -46,11 +46,10 @@ int mx_place_open_direct(const struct mx_place *place, mx_why *why, struct mx_ba
     if (fd < 0 || flags < 0 || (flags & O_DIRECT) == 0) {
         mx_place_close_again(fd);
         if (place->user_file) return open_buffered(place, why, facts, out);
-        return mx_fail(
-            why, -ENOTSUP,
-            "O_DIRECT is refused by the file system of %s; name a place on another file system or use the "
-            "backend mmap",
-            place->path);
+        return mx_fail(why, -ENOTSUP,
+                       "the file system of %s has no O_DIRECT; name a place on another file system or use "
+                       "--backend mmap",
+                       place->path);
     }
     uint32_t offset = place->direct_offset_align_bytes, memory = place->direct_memory_align_bytes;
     facts->offset_align_bytes = offset > place->block_bytes ? offset : place->block_bytes;

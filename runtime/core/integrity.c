@@ -27,7 +27,7 @@ static int open_extent(struct mx_integrity *t, mx_device *device, const char *na
     if (!facts.durable) return 0;
     if (snprintf(extent, sizeof extent, "%s.sum", name) >= NAME_BYTES)
         return mx_fail(why, -EINVAL,
-                       "the sums of the Buffer \"%s\" would be kept as \"%s.sum\", which is longer than %d "
+                       "the hashes of the Buffer \"%s\" need the name \"%s.sum\", which is longer than %d "
                        "bytes; choose a shorter name",
                        name, name, NAME_BYTES - 1);
     int err = mx_buffer_open(device, extent, why, &t->extent);
@@ -37,8 +37,8 @@ static int open_extent(struct mx_integrity *t, mx_device *device, const char *na
         mx_buffer_close(t->extent);
         t->extent = NULL;
         return mx_fail(why, -ENOSPC,
-                       "the sums of the Buffer \"%s\" need %s, and this store was made with %s for them; go "
-                       "on without checking, or start anew",
+                       "the hashes of the Buffer \"%s\" need %s, but this store has only %s for them; "
+                       "continue without --integrity, or start again with --force",
                        name, mx_size(t->block_bytes).text, mx_size(has).text);
     }
     return err;
@@ -64,12 +64,13 @@ int mx_integrity_create(mx_device *device, const char *name, uint64_t bytes, uin
     mx_device_facts(device, &facts);
     if (unit_bytes == 0 || unit_bytes > bytes ||
         (unit_bytes % facts.offset_align_bytes != 0 && facts.offset_align_bytes % unit_bytes != 0))
-        return mx_fail(why, -EINVAL,
-                       "units of %llu bytes cannot be checked: they are multiples or parts of %u bytes here, "
-                       "and at most the Buffer's %llu",
-                       (unsigned long long)unit_bytes, facts.offset_align_bytes, (unsigned long long)bytes);
+        return mx_fail(
+            why, -EINVAL,
+            "units of %llu bytes cannot have hashes: give a multiple or a part of %u bytes, and at "
+            "most the %llu bytes of the Buffer",
+            (unsigned long long)unit_bytes, facts.offset_align_bytes, (unsigned long long)bytes);
     struct mx_integrity *t = calloc(1, sizeof *t);
-    if (t == NULL) return mx_fail(why, -ENOMEM, "no memory for a Buffer's sums");
+    if (t == NULL) return mx_fail(why, -ENOMEM, "no memory for a Buffer's hashes");
     t->bytes = bytes;
     t->unit_bytes = unit_bytes;
     t->n_units = (bytes + unit_bytes - 1) / unit_bytes;
@@ -136,7 +137,7 @@ int mx_integrity_load(struct mx_integrity *t) {
 
 int mx_buffer_integrity(mx_buffer *b, uint64_t unit_bytes, mx_budget *budget, mx_why *why) {
     if (b->integrity != NULL)
-        return mx_fail(why, -EEXIST, "the data of the Buffer \"%.15s\" is checked already", b->name);
+        return mx_fail(why, -EEXIST, "the Buffer \"%.15s\" has hashes already", b->name);
     return mx_integrity_create(b->device, b->name, b->span_bytes, unit_bytes, budget, why, &b->integrity);
 }
 

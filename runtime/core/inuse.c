@@ -86,8 +86,8 @@ static int check_swap(const struct place *at, char *line) {
     const char *source = word_of(line, 0);
     if (source == NULL) return 0;
     if (at->swap_file != NULL ? !is_file(source, at->swap_file) : !is_device(source, at->device)) return 0;
-    return mx_fail(at->why, -EBUSY, "%.300s is swap space in use; swapoff it first (--force does not help)",
-                   at->path);
+    return mx_fail(at->why, -EBUSY,
+                   "%.300s is swap space in use; run swapoff on it first (--force does not help)", at->path);
 }
 
 int mx_check_no_swap_file(const char *root, const struct stat *file, const char *path, mx_why *why) {

@@ -30,7 +30,7 @@ static int measure(int fd, const char *path, mx_why *why, struct mx_store_facts 
     out->file_bytes = (uint64_t)st.st_size;
     if (S_ISREG(st.st_mode) || (out->block_device && ioctl(fd, BLKGETSIZE64, &out->file_bytes) == 0))
         return 0;
-    return mx_fail(why, -ENOTBLK, "%.400s is no storage", path);
+    return mx_fail(why, -ENOTBLK, "%.400s is not storage: name a directory, a file or a block device", path);
 }
 
 static void take(const struct mx_superblock *s, struct mx_store_facts *out) {
@@ -55,11 +55,12 @@ static int read_store(int fd, mx_why *why, struct mx_store_facts *out) {
     if (kind < 0) return mx_fail(why, kind, "%.400s cannot be read: %s", out->place, strerror(-kind));
     if (kind == MX_STORE_NONE) return mx_fail(why, -ENOENT, "%.400s holds no memext store", out->place);
     if (kind == MX_STORE_DAMAGED)
-        return mx_fail(why, -EIO, "all superblocks of %.400s are damaged", out->place);
+        return mx_fail(why, -EIO, "all superblocks of %.400s are damaged: nothing in the store can be read",
+                       out->place);
     if (kind == MX_STORE_OTHER)
         return mx_fail(
             why, -ENOTSUP,
-            "%.300s is a store of format %u, and this program knows format %d; use the memext that "
+            "%.300s is a store of format %u, but this program knows only format %d; use the memext that "
             "made it",
             out->place, super.version, MX_STORE_FORMAT);
     int err = mx_store_check(&super, out->file_bytes, out->place, why);

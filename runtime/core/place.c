@@ -34,13 +34,13 @@ int mx_place_check_file(struct mx_found *f, const struct stat *st, bool force, m
     if (f->place.options->read_only) return 0;
     if (st->st_nlink > 1)
         return mx_fail(why, -EMLINK,
-                       "%.300s is one of %llu names of one file (hard links): what is stored would change "
-                       "under all of them; name a file of its own",
+                       "%.300s is one of %llu names of one file (hard links), and a store would change the "
+                       "file under all names; choose a file with one name",
                        f->path, (unsigned long long)st->st_nlink);
     if (st->st_uid != geteuid() && !f->created && !force)
         return mx_fail(why, -EPERM,
-                       "%.300s belongs to the user %u, and this is the user %u; run as its owner, change the "
-                       "owner (chown), or --force to destroy it",
+                       "%.300s belongs to user %u, but this is user %u; run as its owner, change the "
+                       "owner (chown), or overwrite it with --force",
                        f->path, st->st_uid, geteuid());
     return mx_check_no_swap_file("", st, f->path, why);
 }
@@ -79,7 +79,8 @@ static int open_file(struct mx_found *f, const struct mx_device_options *options
         int done = try_file(f, options, why);
         if (done != 0) return done < 0 ? done : 0;
     }
-    return mx_fail(why, -EBUSY, "%.400s is replaced again and again by other programs", f->path);
+    return mx_fail(why, -EBUSY, "other programs replace %.400s again and again; choose another place",
+                   f->path);
 }
 
 /* ---- block devices */
@@ -165,7 +166,7 @@ static int take_file(struct mx_found *f, int fd, mx_why *why) {
     struct stat st;
     if (fstat(fd, &st) != 0)
         return mx_fail(why, -errno, "%.400s cannot be read: %s", f->path, strerror(errno));
-    if (!S_ISREG(st.st_mode)) return mx_fail(why, -ENOTBLK, "%.400s is no regular file", f->path);
+    if (!S_ISREG(st.st_mode)) return mx_fail(why, -ENOTBLK, "%.400s is not a regular file", f->path);
     int err = mx_storage_facts(fd, why, &f->storage);
     if (err != 0) return err;
     f->place.bytes = (uint64_t)st.st_size;

@@ -17,17 +17,17 @@ static int check_signature(struct mx_found *f, bool force, mx_why *why) {
     f->signature = found == 1;
     if (found == 0 || force) return 0;
     return mx_fail(why, -EEXIST,
-                   "%.300s holds data (signature: %s); name another device, or --force to destroy it",
+                   "%.300s holds data (signature: %s); name another device, or overwrite it with --force",
                    f->path, name);
 }
 
 static int refuse_other_format(const struct mx_found *f, mx_why *why) {
     return mx_fail(
         why, f->place.options->resume ? -ENOTSUP : -EEXIST,
-        "%.300s is a store of format %u, and this program knows format %d; use the memext that made "
-        "it%s",
+        "%.300s is a store of format %u, but this program knows only format %d; use the memext that "
+        "made it%s",
         f->path, f->super.version, MX_STORE_FORMAT,
-        f->place.options->resume ? "" : ", or --force to discard it");
+        f->place.options->resume ? "" : ", or discard it with --force");
 }
 
 /* The store is to be resumed. checked: what mx_store_check said, with its sentence in why. */
@@ -44,9 +44,11 @@ static int check_resume(const struct mx_found *f, int checked, mx_why *why) {
 
 static int refuse_run(const struct mx_found *f, mx_why *why) {
     static const char *const texts[] = {
-        [MX_RUN_UNDER_WAY] = "an interrupted run; --resume continues it, --force discards it",
-        [MX_RUN_DONE] = "a finished run; memext export gets it out, --force discards it",
-        [MX_RUN_KEPT] = "a finished run that was kept; memext export gets it out, --force discards it",
+        [MX_RUN_UNDER_WAY] = "an interrupted run; continue it with --resume, or discard it with --force",
+        [MX_RUN_DONE] = "a finished run; save its result with memext export, or discard it with --force",
+        [MX_RUN_KEPT] =
+            "a finished run that was kept; save its result with memext export, or discard it with "
+            "--force",
     };
     return mx_fail(why, -EEXIST, "%.300s holds %s", f->path, texts[f->super.finished]);
 }
@@ -62,15 +64,15 @@ static bool is_room_alone(const struct mx_found *f) {
 static int check_overwrite(struct mx_found *f, bool damaged, mx_why *why) {
     bool nothing = f->place.block_device ? f->kind == MX_STORE_NONE : f->place.bytes == 0 || is_room_alone(f);
     if (f->beside && (f->kind != MX_STORE_INTACT || damaged || f->super.note_bytes == 0))
-        return mx_fail(why, -ENOENT, "%.300s holds no state that a run could begin with", f->path);
+        return mx_fail(why, -ENOENT, "%.300s holds no committed state that a run could begin with", f->path);
     if (f->place.options->force || nothing) return 0;
     if (f->beside) return f->super.finished != MX_RUN_UNDER_WAY ? 0 : refuse_run(f, why);
     if (f->kind == MX_STORE_OTHER) return refuse_other_format(f, why);
     if (f->kind == MX_STORE_DAMAGED || damaged)
-        return mx_fail(why, -EEXIST, "%.300s is a damaged memext store; --force discards it", f->path);
+        return mx_fail(why, -EEXIST, "%.300s is a damaged memext store; discard it with --force", f->path);
     if (f->kind == MX_STORE_NONE)
         return mx_fail(why, -EEXIST,
-                       "%.300s was not made by memext; name another place, or --force to destroy it",
+                       "%.300s was not made by memext; name another place, or overwrite it with --force",
                        f->path);
     if (f->super.note_bytes == 0) return 0;
     if (f->directory || f->super.finished != MX_RUN_DONE) return refuse_run(f, why);
@@ -96,7 +98,8 @@ int mx_place_examine(struct mx_found *f, const struct mx_device_options *options
     if (f->place.block_device) {
         f->place.bytes = f->storage.bytes;
         if (f->place.bytes <= MX_DATA_OFFSET_BYTES + MX_EXTENT_ALIGN_BYTES)
-            return mx_fail(why, -ENOTBLK, "%.300s has only %s: too small for a store", f->path,
+            return mx_fail(why, -ENOTBLK,
+                           "%.300s has only %s, which is too small for a store; name another device", f->path,
                            mx_size(f->place.bytes).text);
         err = check_signature(f, options->force, why);
         if (err != 0) return err;

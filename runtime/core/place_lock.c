@@ -140,7 +140,7 @@ int mx_place_wait(const char *path, int fd, bool read_only, mx_why *why) {
         if (i == MOST_WAITS)
             return mx_fail(
                 why, -EBUSY,
-                "requests of a memext that has ended are still under way on %.300s; wait for them, "
+                "requests of a memext that has ended are still under way on %.300s; try again later, "
                 "or name another place",
                 path);
         nanosleep(&(struct timespec){0, WAIT_NS}, NULL);
@@ -169,8 +169,8 @@ int mx_place_lock(const char *path, int fd, bool read_only, bool no_lock, mx_why
     if (no_lock) return 0;
     return mx_fail(
         why, -ENOLCK,
-        "%.300s: its file system has no locks (flock: %s), so that another memext could write here "
-        "too; name another place, or --no-lock if none does",
+        "%.300s: the file system has no locks (flock: %s), which keep two memexts apart; name another "
+        "place, or give --no-lock if no other memext uses this one",
         path, err == -NO_LOCKS_OF_KERNEL ? "not supported" : strerror(-err));
 }
 

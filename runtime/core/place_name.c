@@ -17,8 +17,8 @@ struct open_error {
 
 static const struct open_error open_errors[] = {
     {ENOENT, -ENOENT,
-     ": there is no such place; make the directory first, or name a new store with .memext at its end"},
-    {ENOTDIR, -ENOENT, ": a part of this path is no directory"},
+     ": there is no such place; make the directory first, or end the name of a new store in .memext"},
+    {ENOTDIR, -ENOENT, ": a part of this path is not a directory"},
     {EACCES, -EACCES, ": no permission to read and write; change its permissions or name another place"},
     {EPERM, -EACCES, ": the system forbids writing; name another place"},
     {EROFS, -EROFS, " is on a read-only file system; name another place"},
@@ -43,8 +43,9 @@ int mx_place_refuse_link(const char *path, mx_why *why) {
     ssize_t n = readlink(path, to, sizeof to - 1);
     to[n > 0 ? n : 0] = 0;
     return mx_fail(why, -ELOOP,
-                   "%.200s is a symbolic link to %.200s: links to files are not followed; name %s", path,
-                   n > 0 ? to : "something else", "the file itself");
+                   "%.200s is a symbolic link to %.200s: links to files are not followed; name the file "
+                   "itself",
+                   path, n > 0 ? to : "something else");
 }
 
 int mx_place_join(char out[4096], const char *asked, const char *name, mx_why *why) {
@@ -69,13 +70,15 @@ static int stat_place(const char *path, bool in_directory, mx_why *why, struct s
 
 int mx_place_name(const char *asked, mx_why *why, char path[4096], bool *directory, struct stat *st) {
     if (asked == NULL || asked[0] == 0)
-        return mx_fail(why, -EINVAL, "this backend needs a place: a directory, a file or a block device");
+        return mx_fail(
+            why, -EINVAL,
+            "this backend needs a place for its store: name a directory, a file or a block device with -d");
     *directory = stat(asked, st) == 0 && S_ISDIR(st->st_mode);
     int err = mx_place_join(path, asked, *directory ? "/" STORE_NAME : "", why);
     if (err == 0) err = stat_place(path, *directory, why, st);
     if (err != 0) return err;
     if (S_ISREG(st->st_mode) || S_ISBLK(st->st_mode)) return 0;
-    return mx_fail(why, -ENOTBLK, "%.400s is no storage; name a directory, a file or a block device", path);
+    return mx_fail(why, -ENOTBLK, "%.400s is not storage; name a directory, a file or a block device", path);
 }
 
 bool mx_place_is_new_store(const char *path) {

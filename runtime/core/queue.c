@@ -149,8 +149,9 @@ int mx_queue_create(const struct mx_queue_setup *setup, mx_why *why, struct mx_q
     if (err != 0) {
         mx_queue_free(q);
         if (no_thread != 0) return mx_fail(why, err, "no thread for transfers: %s", mx_no_thread(err).text);
-        return mx_fail(why, err, "the transfer queue of %u requests and %u threads cannot be made: %s",
-                       setup->depth, want, strerror(-err));
+        return mx_fail(
+            why, err, "no memory for a transfer queue of %u requests and %u threads: %s; lower --queue-depth",
+            setup->depth, want, strerror(-err));
     }
     *out = q;
     return 0;

@@ -75,15 +75,15 @@ int mx_store_read(int fd, struct mx_superblock *out, int *slot) {
 
 static int check_extent(const struct mx_extent *e, uint64_t place_bytes, const char *path, mx_why *why) {
     if (e->name[0] == 0 || memchr(e->name, 0, sizeof e->name) == NULL)
-        return mx_fail(why, -EIO, "%.300s is damaged: a Buffer in it has no proper name", path);
+        return mx_fail(why, -EIO, "%.300s is damaged: one of its Buffers has no valid name", path);
     if (e->offset_bytes < MX_DATA_OFFSET_BYTES || e->offset_bytes % MX_EXTENT_ALIGN_BYTES != 0 ||
         e->bytes == 0)
-        return mx_fail(why, -EIO, "%.300s is damaged: its Buffer \"%s\" lies where none can lie", path,
-                       e->name);
+        return mx_fail(why, -EIO, "%.300s is damaged: its Buffer \"%s\" has an impossible position or length",
+                       path, e->name);
     if (e->offset_bytes > place_bytes || e->bytes > place_bytes - e->offset_bytes)
         return mx_fail(why, -EIO,
-                       "%.300s has %llu bytes, but its Buffer \"%s\" has %llu bytes from %llu on: it was "
-                       "cut short or copied in part; get the whole of it back, or start anew with --force",
+                       "%.300s has %llu bytes, but its Buffer \"%s\" has %llu bytes from byte %llu on: the "
+                       "file was cut short or copied in part; restore all of it, or start again with --force",
                        path, (unsigned long long)place_bytes, e->name, (unsigned long long)e->bytes,
                        (unsigned long long)e->offset_bytes);
     return 0;
@@ -96,11 +96,12 @@ static bool clash(const struct mx_extent *a, const struct mx_extent *b) {
 
 int mx_store_check(const struct mx_superblock *s, uint64_t place_bytes, const char *path, mx_why *why) {
     if (s->n_extents > MX_EXTENTS)
-        return mx_fail(why, -EIO, "%.300s is damaged: it tells of %u Buffers, and there are at most %d", path,
+        return mx_fail(why, -EIO,
+                       "%.300s is damaged: its superblock names %u Buffers, and a store has at most %d", path,
                        s->n_extents, MX_EXTENTS);
     if (s->finished > MX_RUN_KEPT)
-        return mx_fail(why, -EIO, "%.300s is damaged: the state %u of its run means nothing", path,
-                       s->finished);
+        return mx_fail(why, -EIO, "%.300s is damaged: its superblock has an unknown state of the run, %u",
+                       path, s->finished);
     for (uint32_t i = 0; i < s->n_extents; i++) {
         int err = check_extent(mx_extent_in(s, i), place_bytes, path, why);
         if (err != 0) return err;

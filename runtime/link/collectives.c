@@ -105,7 +105,7 @@ int mx_link_pour(mx_link *l, int from, int fd, mx_why *why) {
             err = mx_link_get(l, from, MX_CHANNEL_RUN, &n, sizeof n, why);
             if (err == 0 && n > 0) err = mx_link_get(l, from, MX_CHANNEL_RUN, piece, (size_t)n, why);
             if (err == 0 && (err = write_piece(fd, piece, n)) < 0)
-                mx_fail(why, err, "what rank %d sends cannot be written: %s", from, strerror(-err));
+                mx_fail(why, err, "the data that rank %d sends cannot be written: %s", from, strerror(-err));
         }
     }
     free(piece);

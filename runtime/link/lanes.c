@@ -79,9 +79,10 @@ static void *work(void *argument) {
 }
 
 int mx_link_gone(const mx_link *l, int peer, int err, mx_why *why) {
-    if (err == -ECANCELED) return mx_fail(why, err, "the exchange with rank %d was given up", peer);
+    if (err == -ECANCELED)
+        return mx_fail(why, err, "the exchange with rank %d was stopped, because the run ends", peer);
     if (err == -ECONNRESET)
-        return mx_fail(why, err, "rank %d of %d has ended, so this one ends too", peer, l->ranks);
+        return mx_fail(why, err, "rank %d of %d has ended, so this rank ends too", peer, l->ranks);
     return mx_fail(why, err, "the link %s to rank %d of %d failed: %s", l->ops->name, peer, l->ranks,
                    strerror(-err));
 }
@@ -106,7 +107,8 @@ int mx_lane_post(struct lane *n, const struct iovec *part, int parts, size_t pie
     } else if (err < 0) {
         mx_fail(why, err, "no thread for the link to rank %d: %s", n->peer, mx_no_thread(err).text);
     } else if (n->busy || parts > MOST_PARTS) {
-        err = mx_fail(why, -EBUSY, "a message to or from rank %d is under way already", n->peer);
+        err = mx_fail(why, -EBUSY, "a message to or from rank %d is under way already (an internal error)",
+                      n->peer);
     } else {
         memcpy(n->part, part, (size_t)parts * sizeof *part);
         n->n = parts;

@@ -34,16 +34,17 @@ static void close_end(struct mx_local_end *e) {
 static bool has_channel(int lower, int c) { return c != MX_CHANNEL_WORDS || lower == 0; }
 
 static int fail_sockets(int ranks, int err, mx_why *why) {
-    return mx_fail(
-        why, err,
-        "%d ranks on one machine need %d sockets: %s; take fewer ranks, or raise the limit of open "
-        "files (ulimit -n)",
-        ranks, ranks * (ranks - 1) * (MX_CHANNELS - 1) + 2 * (ranks - 1), strerror(-err));
+    return mx_fail(why, err,
+                   "--ranks %d needs %d sockets: %s; choose fewer ranks, or raise the limit of open "
+                   "files (ulimit -n)",
+                   ranks, ranks * (ranks - 1) * (MX_CHANNELS - 1) + 2 * (ranks - 1), strerror(-err));
 }
 
 int mx_local_make(int ranks, mx_why *why, struct mx_local_end **out) {
     if (ranks < 1 || ranks > LOCAL_MOST)
-        return mx_fail(why, -EINVAL, "%d ranks on one machine: it may be 1 to %d", ranks, LOCAL_MOST);
+        return mx_fail(why, -EINVAL,
+                       "--ranks %d: the link local allows 1 to %d ranks; start more with mpirun", ranks,
+                       LOCAL_MOST);
     struct mx_local_end *ends = calloc((size_t)ranks, sizeof *ends);
     int err = ends == NULL ? -ENOMEM : 0;
     for (int i = 0; i < ranks && err == 0; i++) {
@@ -135,8 +136,8 @@ int mx_local_fork(int ranks, mx_why *why, int *status) {
     *status = wait_for(n_children);
     sigaction(SIGINT, &before[0], NULL);
     sigaction(SIGTERM, &before[1], NULL);
-    return err < 0 ? mx_fail(why, err, "rank %d of %d could not be started: %s", (int)n_children, ranks,
-                             strerror(-err))
+    return err < 0 ? mx_fail(why, err, "rank %d of %d could not be started: %s; choose fewer ranks",
+                             (int)n_children, ranks, strerror(-err))
                    : 1;
 }
 
@@ -150,7 +151,8 @@ static int local_probe(mx_why *why) {
 static int local_open(mx_why *why, void **state, int *rank, int *ranks) {
     struct mx_local_end *e = of_thread != NULL ? of_thread : of_process;
     if (e == NULL)
-        return mx_fail(why, -ENOTSUP, "the link local is between processes that memext run --ranks P starts");
+        return mx_fail(why, -ENOTSUP,
+                       "--link local is for processes that memext run --ranks P starts: give --ranks");
     *rank = e->rank, *ranks = e->ranks;
     return *state = e, 0;
 }

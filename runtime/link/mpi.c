@@ -91,8 +91,8 @@ static int load(const char *module, mx_why *why, const struct mx_mpi_module **ou
     }
     return mx_fail(
         why, -ENOTSUP,
-        "mpirun has started this process, and memext was built without its MPI (%s is missing): install the "
-        "packages in packages-mpi.txt and build again, or use --ranks P on one machine",
+        "mpirun has started this process, but memext was built without its MPI (%s is missing): install the "
+        "packages in packages-mpi.txt and build memext again, or use --ranks P on one machine",
         module);
 }
 
@@ -102,8 +102,9 @@ static int mpi_probe(mx_why *why) {
         if (is_there(modules[i]))
             snprintf(text + strlen(text), sizeof text - strlen(text), " %s", modules[i]);
     if (text[0] == 0)
-        return mx_fail(why, -ENOTSUP,
-                       "memext was built without MPI: install packages-mpi.txt and build again");
+        return mx_fail(
+            why, -ENOTSUP,
+            "memext was built without MPI: install the packages in packages-mpi.txt and build memext again");
     return 0;
 }
 
@@ -151,12 +152,14 @@ static int mpi_open(mx_why *why, void **state, int *rank, int *ranks) {
     const char *module = module_of_launcher();
     if (module == NULL)
         return mx_fail(why, -ENOTSUP,
-                       "the link mpi is for processes that mpirun has started: mpirun -n P memext run");
+                       "--link mpi is for processes that mpirun starts: mpirun -n P memext run");
     struct mpi *m = calloc(1, sizeof *m);
     if (m == NULL) return mx_fail(why, -ENOMEM, "no memory for the link mpi");
     int err = load(module, why, &m->module);
     if (err == 0 && m->module->open(rank, ranks) != 0)
-        err = mx_fail(why, -EIO, "MPI could not be started for several threads");
+        err =
+            mx_fail(why, -EIO,
+                    "this MPI does not support several threads (MPI_THREAD_MULTIPLE): install one that does");
     if (err < 0) return free(m), err;
     m->rank = *rank, m->ranks = *ranks;
     pthread_condattr_t monotonic;

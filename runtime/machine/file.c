@@ -14,7 +14,7 @@ const char *mx_file_kind(mode_t mode) {
     } kinds[] = {{S_IFDIR, "a directory"},
                  {S_IFIFO, "a pipe"},
                  {S_IFSOCK, "a socket"},
-                 {S_IFCHR, "a device of characters (a terminal, for example)"},
+                 {S_IFCHR, "a character device (a terminal, for example)"},
                  {S_IFBLK, "a block device"}};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if ((mode & S_IFMT) == kinds[i].type) return kinds[i].name;
@@ -22,9 +22,8 @@ const char *mx_file_kind(mode_t mode) {
 }
 
 static int refuse(const char *path, mode_t mode, mx_why *why) {
-    return mx_fail(why, -EINVAL, "%.300s is no regular file but %s: %s", path, mx_file_kind(mode),
-                   S_ISDIR(mode) ? "name a file in it"
-                                 : "copy what is to be read into a file, and name that");
+    return mx_fail(why, -EINVAL, "%.300s is not a regular file but %s: %s", path, mx_file_kind(mode),
+                   S_ISDIR(mode) ? "name a file in it" : "copy its content into a file and name the file");
 }
 
 int mx_file_check(const char *path, mx_why *why) {

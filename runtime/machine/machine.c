@@ -70,7 +70,7 @@ static void describe(hwloc_topology_t topology, hwloc_const_cpuset_t allowed, st
 int mx_machine_detect_memory(mx_why *why, struct mx_machine *out) {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     if (pages <= 0 || page <= 0)
-        return mx_fail(why, -ENOSYS, "the system does not tell how much memory it has");
+        return mx_fail(why, -ENOSYS, "Linux does not say how much memory this machine has (sysconf)");
     struct mx_cgroup cgroup;
     mx_cgroup_limit("", &cgroup);
     *out = (struct mx_machine){.memory_bytes = (uint64_t)pages * (uint64_t)page,
@@ -112,8 +112,8 @@ static int check_affinity(mx_why *why) {
     if (err == 0) return 0;
     return mx_fail(
         why, -ENOSYS,
-        "the system does not say on which cores this process may run (sched_getaffinity: %s): allow "
-        "this system call, which a container's or a service's filter forbids",
+        "Linux does not say on which cores this process may run (sched_getaffinity: %s): a filter of a "
+        "container or service may forbid this system call; allow it",
         strerror(-err));
 }
 
@@ -191,27 +191,29 @@ static int check_file(const char *path, mx_why *why) {
         return mx_fail(why, err, "%s: %s", path, strerror(-err));
     }
     if (S_ISREG(st.st_mode) && st.st_size <= MOST_XML_BYTES) return 0;
-    return mx_fail(why, -EINVAL, "%s is no file of at most %d MiB, as a topology would be", path,
-                   MOST_XML_BYTES >> 20);
+    return mx_fail(why, -EINVAL, "--topology %s is not a file of at most %d MiB", path, MOST_XML_BYTES >> 20);
 }
 
 static int set_source(hwloc_topology_t topology, const char *path, mx_why *why) {
     size_t n = sizeof synthetic - 1;
     if (strncmp(path, synthetic, n) == 0) {
         if (count_objects(path + n) > MOST_OBJECTS)
-            return mx_fail(why, -EINVAL, "\"%.80s\" describes a machine of more than %d parts", path + n,
-                           MOST_OBJECTS);
+            return mx_fail(why, -EINVAL,
+                           "--topology \"synthetic:%.80s\" describes a machine of more than %d objects: "
+                           "describe a smaller one",
+                           path + n, MOST_OBJECTS);
         if (hwloc_topology_set_synthetic(topology, path + n) == 0) return 0;
         return mx_fail(
             why, -EINVAL,
-            "\"%s\" is no synthetic topology; an example: \"synthetic:pack:2 [numa(memory=32GB)] l3:1 "
-            "l2:8 core:1 pu:1\"",
+            "--topology \"synthetic:%s\" is not a synthetic topology; an example: \"synthetic:pack:2 "
+            "[numa(memory=32GB)] l3:1 l2:8 core:1 pu:1\"",
             path + n);
     }
     int err = check_file(path, why);
     if (err != 0) return err;
     if (hwloc_topology_set_xml(topology, path) == 0) return 0;
-    return mx_fail(why, -EINVAL, "%s is no hwloc XML file (make one with `lstopo --of xml FILE`)", path);
+    return mx_fail(why, -EINVAL,
+                   "--topology %s is not an XML file of hwloc: make one with lstopo --of xml FILE", path);
 }
 
 /* What the reading process tells: that hwloc has done its part, then the rest. */
@@ -226,7 +228,9 @@ static int read_topology(const char *path, int tell, struct reading *r) {
     if (hwloc_topology_init(&topology) != 0) return mx_fail(&r->why, -ENOMEM, "hwloc cannot be started");
     int err = set_source(topology, path, &r->why);
     if (err == 0 && hwloc_topology_load(topology) != 0)
-        err = mx_fail(&r->why, -EINVAL, "%s: hwloc cannot load this topology", path);
+        err = mx_fail(&r->why, -EINVAL,
+                      "--topology %s: hwloc cannot load this file: make another with lstopo --of xml FILE",
+                      path);
     if (err == 0 && write(tell, "", 1) != 1) err = -errno;
     if (err != 0) return err;
     memcpy(r->machine.cgroup_kind, "none", 5);
@@ -263,10 +267,11 @@ int mx_machine_from_topology(const char *path, mx_why *why, struct mx_machine *o
     const int saved = errno;
     char loaded = 1;
     int ends[2], err = 0;
-    if (pipe2(ends, O_CLOEXEC) != 0) return mx_fail(why, -errno, "no pipe: %s", strerror(errno));
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return mx_fail(why, -errno, "no pipe to a process that reads --topology: %s", strerror(errno));
     pid_t reader = fork();
     if (reader == 0) reading_process(path, ends[1]);
-    if (reader < 0) err = mx_fail(why, -errno, "no process to read %s: %s", path, strerror(errno));
+    if (reader < 0) err = mx_fail(why, -errno, "no process to read --topology %s: %s", path, strerror(errno));
     close(ends[1]);
     const bool told = reader > 0 && read_all_told(ends[0], &loaded, 1) == 1;
     const bool whole = told && read_all_told(ends[0], &r, sizeof r) == sizeof r;
@@ -275,8 +280,12 @@ int mx_machine_from_topology(const char *path, mx_why *why, struct mx_machine *o
     }
     errno = saved;
     if (err != 0) return err;
-    if (!told) return mx_fail(why, -EINVAL, "%s: hwloc broke down over this topology; it is damaged", path);
-    if (!whole) return mx_fail(why, -EPROTO, "%s: this topology cannot be understood", path);
+    if (!told)
+        return mx_fail(why, -EINVAL,
+                       "--topology %s: hwloc crashed or took too long over this file, so it is damaged",
+                       path);
+    if (!whole)
+        return mx_fail(why, -EPROTO, "--topology %s: the machine in this file cannot be described", path);
     if (r.err != 0) return mx_fail(why, r.err, "%s", r.why.text);
     *out = r.machine;
     return 0;
@@ -287,7 +296,7 @@ int mx_machine_export(const char *path, mx_why *why) {
     int err = load_topology(false, why, &topology);
     if (err != 0) return err;
     if (hwloc_topology_export_xml(topology, path, 0) != 0)
-        err = mx_fail(why, -EIO, "%s: the topology cannot be written there", path);
+        err = mx_fail(why, -EIO, "%s: the topology cannot be written to this file", path);
     hwloc_topology_destroy(topology);
     return err;
 }

@@ -71,7 +71,8 @@ static int device_facts(int fd, mx_why *why, struct mx_storage *out) {
     uint64_t bytes = 0;
     if (ioctl(fd, BLKGETSIZE64, &bytes) != 0 || ioctl(fd, BLKSSZGET, &logical) != 0) {
         int err = -errno;
-        return mx_fail(why, err, "the block device does not tell its size: %s", strerror(-err));
+        return mx_fail(why, err, "the size of the block device of the store cannot be read: %s",
+                       strerror(-err));
     }
     if (ioctl(fd, BLKPBSZGET, &physical) != 0) physical = (unsigned)logical;
     out->block_device = true;
@@ -94,7 +95,8 @@ static int file_facts(int fd, const struct stat *st, mx_why *why, struct mx_stor
     struct statfs fs;
     if (fstatvfs(fd, &space) != 0 || fstatfs(fd, &fs) != 0) {
         int err = -errno;
-        return mx_fail(why, err, "the file system does not tell its free space: %s", strerror(-err));
+        return mx_fail(why, err, "the free space of the file system of the store cannot be read: %s",
+                       strerror(-err));
     }
     name_file_system((uint32_t)fs.f_type, out);
     mx_storage_free(fd, &out->bytes);
@@ -108,7 +110,7 @@ int mx_storage_facts(int fd, mx_why *why, struct mx_storage *out) {
     struct stat st;
     if (fstat(fd, &st) != 0) {
         int err = -errno;
-        return mx_fail(why, err, "no facts about the storage: %s", strerror(-err));
+        return mx_fail(why, err, "the properties of the store's file cannot be read: %s", strerror(-err));
     }
     struct mx_storage facts = {.block_device = S_ISBLK(st.st_mode)};
     int err = S_ISBLK(st.st_mode) ? device_facts(fd, why, &facts) : file_facts(fd, &st, why, &facts);

@@ -84,12 +84,12 @@ struct mx_no_thread mx_no_thread(int err) {
                  (unsigned long long)(space.rlim_cur >> 10));
     else if (err == -EAGAIN && processes.rlim_cur != RLIM_INFINITY)
         snprintf(out.text, sizeof out.text,
-                 "this user may have %llu processes and threads; raise the limit (ulimit -u), that of the "
-                 "cgroup (pids.max), or take fewer --threads",
+                 "this user may have %llu processes and threads; raise the limit (ulimit -u), or that of "
+                 "the cgroup (pids.max), or lower --threads",
                  (unsigned long long)processes.rlim_cur);
     else if (err == -EAGAIN)
         snprintf(out.text, sizeof out.text,
-                 "no more are allowed here; raise the limit of the cgroup (pids.max), or take fewer "
+                 "no more threads are allowed here; raise the limit of the cgroup (pids.max), or lower "
                  "--threads");
     else
         snprintf(out.text, sizeof out.text, "%s", strerror(-err));

@@ -63,7 +63,8 @@ static int direct_open(const struct mx_problem *problem, const struct mx_plan *p
 const struct mx_algorithm mx_algorithm_direct = {
     .name = "direct",
     .aliases = "normal",
-    .summary = "on the mapped Buffers, no Blocks: normal execution; with engine tiled, bt levels at a time",
+    .summary = "the whole mapped Buffers step after step, without Blocks; with engine tiled bt levels at a "
+               "time; not resumable",
     .needs_mapped = true,
     .cuts_y = direct_cuts_y,
     .check = direct_check,

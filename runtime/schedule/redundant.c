@@ -215,7 +215,7 @@ static int redundant_open(const struct mx_problem *problem, const struct mx_plan
 const struct mx_algorithm mx_algorithm_redundant = {
     .name = "redundant",
     .aliases = "algorithm-1 algorithm1",
-    .summary = "overlapped blocks of bt steps, halo recomputed (algorithm-1); resumable",
+    .summary = "Blocks of bt steps that overlap, each of which computes the overlap again; resumable",
     .uses_blocks = true,
     .resumable = true,
     .cuts_y = redundant_cuts_y,

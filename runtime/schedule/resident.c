@@ -204,8 +204,8 @@ const struct mx_algorithm mx_algorithm_resident = {
     .name = "resident",
     .aliases = "",
     .summary =
-        "the whole grid is loaded, advanced in memory that holds both arrays, and stored; what direct is "
-        "with an accelerator; resumable",
+        "the whole grid is loaded, advanced in memory that holds both arrays, and stored; direct becomes "
+        "resident with an accelerator; resumable",
     .uses_blocks = true,
     .resumable = true,
     .cuts_y = resident_cuts_y,

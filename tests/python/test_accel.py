@@ -288,7 +288,7 @@ def test_fault_and_resume(memext, place, word):
 
 @pytest.mark.parametrize("words, naming", [
     (["--accel", "host,device=0"], ["device=0", "single device"]), (["--accel", "opencl,memory=1MiB"], ["--device-memory 1MiB"]),
-    (["--accel", "host,memory=99999999999999999999"], ["no size"]), (["--accel", "host,rate=inf"], ["no rate"]),
+    (["--accel", "host,memory=99999999999999999999"], ["not a size", "like 128MiB"]), (["--accel", "host,rate=inf"], ["not a rate", "like 2GB/s"]),
     (["--accel", "nothing"], "auto, cuda, opencl or host"),
     (["--accel", "host,speed=3"], "rate="), (["--accel", "host,pin=2"], "neither 0 nor 1"), (["--accel", "host,pin=1,rate=1GB/s,pin=0"], "pin twice"), (["--accel", "opencl,pin=1"], "leave pin=1 out"),
     (["--accel", "host,rate=fast"], "rate=fast"),
@@ -365,7 +365,7 @@ def test_lost_device(memext, place, fake_cuda):
     and the store goes on without it."""
     expected = memext.run(*GRID, "-d", place)["checksum"]
     for words, naming in (("late=1,fail=9,name=cuLaunchKernel,error=700,sticky=1", "illegal memory access"), ("fail=1,name=cuMemAlloc_v2,error=2", "out of memory"),
-                          ("fail=1,name=cuModuleLoadData,error=222", "the NVRTC of its generation"), ("fail=5,name=cuEventQuery,error=719,sticky=1", "launch failure"),
+                          ("fail=1,name=cuModuleLoadData,error=222", "the NVRTC of the driver's version"), ("fail=5,name=cuEventQuery,error=719,sticky=1", "launch failure"),
                           ("fail=3,name=cuMemcpyDtoHAsync_v2,error=999,sticky=1", "in a copy from it")):
         fake_cuda(words)
         failed = memext.run(*GRID, "-d", place, "--accel", "cuda", "--plan", "stream bt=3 slab=9", status=3)

@@ -212,7 +212,7 @@ def test_files_that_are_no_kernels(kernel, tmp_path):
     kernel.refused("check", kernel.write(jacobi("SET(u, 0);", "__attribute__((constructor)) static void f(void) { __builtin_trap(); }\n")),
                    naming=["loading", "crashes with SIG"])
     (tmp_path / "directory.c").mkdir()
-    kernel.refused("build", "directory.c", naming=["no regular file"])
+    kernel.refused("build", "directory.c", naming=["not a regular file"])
     for nothing in ("", "\n", '#include "empty.h"\n'):
         (tmp_path / "empty.h").write_text("")
         kernel.refused("check", kernel.write(nothing, "empty.c"), naming=["empty"])

@@ -157,7 +157,7 @@ def test_every_option_is_taken(memext, table):
         for name, row in table[command].items():
             if name not in ("help", "wavefront"):
                 done = memext(*command.split(), f"--{name}" + ("=" if row["argument"] and row["words"] < 2 else ""), "--help")
-                assert "not known (" not in done.stderr and "no effect on this command" not in done.stderr and done.returncode in (0, 2), (command, name, done.stderr)
+                assert "not known (" not in done.stderr and "belongs to other commands" not in done.stderr and done.returncode in (0, 2), (command, name, done.stderr)
 
 
 # ------------------------------------------------------------------ what was meant
@@ -267,8 +267,8 @@ def test_ways_to_write_a_job(memext, tmp_path):
 
 @pytest.mark.parametrize("text, naming", [
     ("", "line 1"), ("[]", "one JSON object"), ('{"size": [1, 2, 3], "size": 4}', "duplicate"), ('{"drma": "1GiB"}', ["drma", "did you mean dram?"]),
-    ('{"verify": 1}', "verify: it is true or false"), ('{"dram": true}', "dram: a text or a number"), ('{"dram": {"a": 1}}', "dram: a text or a number"),
-    ('{"side": [["x"]]}', "side: a text or a number"), ('{"help": "all"}', "help"), ('{"write-job": "x"}', "write-job"), ('{"backend": "urnig"}', "did you mean uring?"),
+    ('{"verify": 1}', "verify: give true or false"), ('{"dram": true}', "dram: give a text or a number"), ('{"dram": {"a": 1}}', "dram: give a text or a number"),
+    ('{"side": [["x"]]}', "side: give a text or a number"), ('{"help": "all"}', "help"), ('{"write-job": "x"}', "write-job"), ('{"backend": "urnig"}', "did you mean uring?"),
     ('{"steps": 1e400}', "line 1"), ('{"steps": null}', "steps"), ('{"size": [3]}', "2 or 3 numbers"),
 ])  # fmt: skip
 def test_wrong_jobs(memext, tmp_path, text, naming):

@@ -96,7 +96,7 @@ def test_built_without_mpi(memext, tmp_path):
     said = memext("info", program=program, env=env).stdout
     if "memext-" in said.partition("links")[2]:
         pytest.skip("memext is installed, with its modules")
-    assert "NOT HERE: memext was built without MPI: install packages-mpi.txt and build again" in said
+    assert "does not work here: memext was built without MPI: install the packages in packages-mpi.txt and build memext again" in said
     assert memext("run", *GRID, "--ranks", 2, "--backend", "dram", "--quiet", program=program, env=env).returncode == 0
     for variable in ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]:
         memext.refused("run", *GRID, "--backend", "dram", program=program, env={**env, variable: "2"}, naming=["without its MPI", "packages-mpi.txt"])
@@ -135,4 +135,4 @@ def test_installed_elsewhere(memext, build, tmp_path):
     (tmp_path / "at first").rename(tmp_path / "moved")
     env = {key: value for key, value in os.environ.items() if key != "MEMEXT_MODULES"}
     said = memext("info", program=tmp_path / "moved" / "bin" / "memext", env=env).stdout.partition("links")[2].partition("algorithms")[0]
-    assert "mpi " in said and "NOT HERE" not in said
+    assert "mpi " in said and "does not work here" not in said

@@ -201,7 +201,7 @@ def test_what_is_no_set(memext, place, tmp_path):  # noqa: F811
     out = ["-o", tmp_path / "out.npy"]
     memext.refused("info", place, naming=["memext.store"])
     ranks(memext, place, 3, *GRID, *PLANS["stream"], "--keep")
-    memext.refused("export", place / "rank-1", *out, naming=["planes 18 to 35", "that all of them were given with -d"])
+    memext.refused("export", place / "rank-1", *out, naming=["planes 18 to 35", "that the run had with -d"])
     assert info(memext, place / "rank-1")["store"]["rank"] == 1
     shutil.rmtree(place / "rank-1")
     memext.refused("export", place, *out, naming=["hold no whole state"])
@@ -264,8 +264,8 @@ def test_sentences(memext, place):  # noqa: F811
     (place / "rank-1").mkdir()
     assert memext("run", *GRID, "-t", 4, "-d", place / "rank-1", "--keep", "--quiet").returncode == 0
     done = memext(*run, *GRID, "--ranks", 3)
-    assert done.returncode == 2 and done.stderr.count("--force discards it") == 1 and "committed" not in done.stderr, done.stderr
-    assert "--resume" not in done.stderr and done.stderr.count("so this one ends too") == 2, done.stderr
+    assert done.returncode == 2 and done.stderr.count("discard it with --force") == 1 and "committed" not in done.stderr, done.stderr
+    assert "--resume" not in done.stderr and done.stderr.count("so this rank ends too") == 2, done.stderr
     assert memext(*run, *GRID, "-t", 4, "--ranks", 3, "--force").returncode == 0
     done = memext(*run, "--resume", "-t", NT, "--ranks", 2, "--backend", "fault:aio", "--fault", "eio=1")  # nothing gets into the new stores
     assert done.returncode == 3 and f"committed in {place};" in done.stderr and "step 4 of" in done.stderr and "cut-1" not in done.stderr.split("committed in")[1], done.stderr
@@ -299,7 +299,7 @@ def test_failed_under_mpirun(memext, build, place, tmp_path, mpi):  # noqa: F811
     failed(2, "fewest", "--rank-weights", "1,1000")
     (place / "rank-1").mkdir(exist_ok=True)
     assert memext("run", *GRID, "-t", 4, "-d", place / "rank-1", "--keep", "--quiet").returncode == 0
-    failed(2, "--force discards it")
+    failed(2, "discard it with --force")
     failed(3, "Input/output error", "--force", "--no-fuse", "--backend", "fault:aio", "--fault", "eio=1")  # of one or both
 
 

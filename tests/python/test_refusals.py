@@ -41,7 +41,7 @@ def test_an_option_that_is_given_twice_for_a_field(memext, place, words, naming)
 
 
 def test_an_option_that_has_two_values(memext, place):
-    """A line on stderr names both and says that the last one holds; the same value twice, and what stands beside a job's file, are no question."""
+    """A line on stderr names both and says that the last one is used; the same value twice, and what stands beside a job's file, are no question."""
     twice = {"-d": ["a.store", "b.store"], "--dram": ["64MiB", "65MiB"], "--backend": ["mmap", "dram"], "--json": ["a.json", "b.json"], "--threads": [1, 2]}
     for option, (one, other) in twice.items():
         place_words = [] if option in ("-d", "--backend") else ["-d", "c.store"]
@@ -50,10 +50,10 @@ def test_an_option_that_has_two_values(memext, place):
             done = memext(*command, cwd=place)
             name = {"-d": "device"}.get(option, option[2:])
             said = [line for line in done.stderr.splitlines() if "is given twice" in line]
-            assert done.returncode == 0 and len(said) == 1 and f"--{name} is given twice, as " in said[0] and f"as {other}: the last one holds" in said[0], done
+            assert done.returncode == 0 and len(said) == 1 and f"--{name} is given twice, as " in said[0] and f"as {other}: the last one is used" in said[0], done
         assert "twice" not in memext("run", *words, "--dry-run", "-q", cwd=place).stderr
     done = memext("run", *SMALL, "-n", 9, 9, 8, "--backend", "dram", "--dry-run", cwd=place)
-    assert "--size is given twice" in done.stderr and "as 9 9 8: the last one holds" in done.stderr and "9 x 9 x 8" in done.stdout, done
+    assert "--size is given twice" in done.stderr and "as 9 9 8: the last one is used" in done.stderr and "9 x 9 x 8" in done.stdout, done
     assert "given twice" in memext("wavefront", "-n", 9, 9, "-k", 1, "-k", 2, "--backend", "dram", cwd=place).stderr
     assert memext("run", *SMALL, *SMALL, "--backend", "dram", "--backend", "dram", "--dry-run").stderr == ""
     assert memext("run", *SMALL, "--backend", "dram", "--threads", 1, "--write-job", "job.json", cwd=place).returncode == 0

@@ -204,7 +204,7 @@ def test_short_calibration_keeps_sizes(memext, place, tmp_path):
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     words = ["tune", "-n", 200, 150, 100, "-t", 8, "-d", place, "--dram", "256MiB", "--calibrate-seconds", 0.1]
     said = memext(*words, env=environment).stdout
-    assert "tiled engine" not in said, "nothing was searched for"
+    assert "# engine tiled:" not in said, "nothing was searched for"
     cache = tmp_path / "memext" / "rates.json"
     kept = json.loads(cache.read_text())
     sizes = {"tiled_slab": 10, "tiled_tile": 8, "tiled_ct": 12, "tiled_nx": 200, "tiled_raised": 90.0}
@@ -229,9 +229,9 @@ def test_refined_sizes_are_kept_and_used(memext, place, tmp_path):
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     problem = ["-n", 254, 150, 100, "-t", 40, "-d", place, "--dram", "1GiB"]
     text = memext("tune", *problem, "--calibrate", env=environment).stdout
-    said = [line for line in text.splitlines() if line.startswith("# tiled engine: ")]
+    said = [line for line in text.splitlines() if line.startswith("# engine tiled: ")]
     assert len(said) == 1, text
-    assert "tiled engine" not in memext("tune", *problem, env=environment).stdout
+    assert "# engine tiled:" not in memext("tune", *problem, env=environment).stdout
     report = json.loads(memext("tune", *problem, "--calibrate", "--json", "-", env=environment).stdout)
     sizes = report["rates"]["tiled_sizes"]
     searched = "own_slab" in sizes

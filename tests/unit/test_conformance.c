@@ -984,10 +984,10 @@ Test(conformance, places_that_are_none) {
     struct mx_device_options o = {.backend = "aio", .path = in_dir("no/such/place")};
     refused(&o, -ENOENT, "no such place");
     o.path = "/dev/null";
-    refused(&o, -ENOTBLK, "no storage");
+    refused(&o, -ENOTBLK, "not storage");
     cr_assert_eq(mkfifo(in_dir("fifo"), 0600), 0);
     o.path = in_dir("fifo");
-    refused(&o, -ENOTBLK, "no storage");
+    refused(&o, -ENOTBLK, "not storage");
     make_file(in_dir("file"), 4096);
     o.path = in_dir("file/below");
     refused(&o, -ENOENT, "no directory");
@@ -1368,17 +1368,17 @@ Test(conformance, extents_are_checked) {
         {"overlap", 2, 0, {"a", 2 * MIB, 8 * MIB}, {"b", 8 * MIB, 8 * MIB}},
         {"overlap", 2, 0, {"a", 4 * MIB, 8 * MIB}, {"b", 2 * MIB, 2 * MIB + 1}},
         {"overlap", 2, 0, {"a", 2 * MIB, 2 * MIB}, {"a", 8 * MIB, 2 * MIB}},
-        {"lies where none can", 1, 0, {"a", 0, 8 * MIB}, {"", 0, 0}},
-        {"lies where none can", 1, 0, {"a", 3 * MIB, 8 * MIB}, {"", 0, 0}},
-        {"lies where none can", 1, 0, {"a", 2 * MIB, 0}, {"", 0, 0}},
+        {"impossible position", 1, 0, {"a", 0, 8 * MIB}, {"", 0, 0}},
+        {"impossible position", 1, 0, {"a", 3 * MIB, 8 * MIB}, {"", 0, 0}},
+        {"impossible position", 1, 0, {"a", 2 * MIB, 0}, {"", 0, 0}},
         {"cut short", 1, 0, {"a", 2 * MIB, 17 * MIB}, {"", 0, 0}},
         {"cut short", 1, 0, {"a", 2 * MIB, UINT64_MAX - MIB}, {"", 0, 0}},
         {"cut short", 1, 0, {"a", UINT64_MAX - 2 * MIB + 1, 4 * MIB}, {"", 0, 0}},
-        {"no proper name", 1, 0, {"", 2 * MIB, MIB}, {"", 0, 0}},
-        {"no proper name", 1, 0, {"sixteen letters!", 2 * MIB, MIB}, {"", 0, 0}},
+        {"no valid name", 1, 0, {"", 2 * MIB, MIB}, {"", 0, 0}},
+        {"no valid name", 1, 0, {"sixteen letters!", 2 * MIB, MIB}, {"", 0, 0}},
         {"at most 62", 63, 0, {"a", 2 * MIB, MIB}, {"", 0, 0}},
         {"at most 62", UINT32_MAX, 0, {"a", 2 * MIB, MIB}, {"", 0, 0}},
-        {"means nothing", 1, 3, {"a", 2 * MIB, MIB}, {"", 0, 0}},
+        {"unknown state", 1, 3, {"a", 2 * MIB, MIB}, {"", 0, 0}},
     };
     char path[512];
     snprintf(path, sizeof path, "%s", in_dir("a.store"));
@@ -1466,7 +1466,7 @@ static void stays_failed(mx_device *device, int want, const char *what) {
     cr_expect_eq(mx_device_flush(device), want, "%s", what);
     cr_expect_eq(mx_device_finish(device), want, "%s", what);
     cr_expect_eq(mx_device_error(device, &why), want, "%s", what);
-    cr_expect_not_null(strstr(why.text, "nothing is committed"), "%s: %s", what, why.text);
+    cr_expect_not_null(strstr(why.text, "nothing more is committed"), "%s: %s", what, why.text);
     mx_sys = &mx_sys_kernel;
 }
 
@@ -1956,9 +1956,9 @@ Test(conformance, files_of_others_are_refused) {
     make_store(path);
     cr_assert_eq(chown(path, 65534, 65534), 0);
     struct mx_device_options o = {.backend = "aio", .path = dir};
-    refused(&o, -EPERM, "belongs to the user 65534");
+    refused(&o, -EPERM, "belongs to user 65534");
     o.resume = true;
-    refused(&o, -EPERM, "belongs to the user 65534");
+    refused(&o, -EPERM, "belongs to user 65534");
     o.resume = false;
     o.force = true;
     mx_device_close(open_ok(&o));
@@ -2040,7 +2040,7 @@ Test(conformance, looking_at_a_store) {
     static struct mx_store_facts f = {.size = sizeof f};
     mx_why why = {""};
     look_fails(dir, -ENOENT, "memext.store");
-    look_fails("/dev/null", -ENOTBLK, "no storage");
+    look_fails("/dev/null", -ENOTBLK, "not storage");
     make_file(in_dir("empty"), 0);
     look_fails(in_dir("empty"), -ENOENT, "no memext store");
     for (int on_disk = 0; on_disk < 2; on_disk++) {
