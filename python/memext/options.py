@@ -62,7 +62,7 @@ OPTIONS = {
     "no_fuse": ("True", "Writes the initial grid and reads the result in separate passes."),
     "lock": ("True", "Locks the Blocks in DRAM, as backend swap always does."),
     "fault": ("SPEC", "For tests: makes a call or transfers fail."),
-    "dram": ("SIZE", "Memory that the run may use. Default: what this process may use."),
+    "dram": ("SIZE", "Memory that the run may use. Default: the machine's memory, or its cgroup limit if that is less."),
     "reserve": ("SIZE|paper|auto", "Part of dram that memext leaves to the system. Default: auto; 0 if dram is given."),
     "threads": ("N", "Threads that compute. Default: the cores that this process may use, divided among the ranks that share them."),
     "algorithm": ("A", "The order in which memext moves and computes the data. Default: the tuner's choice."),

@@ -199,7 +199,7 @@ static void release(void *state, char *address) {
 
 static int probe(char *device, mx_why *why) {
     (void)why;
-    if (device != NULL) strcpy(device, "DRAM and the cores of this machine, for tests and models");
+    if (device != NULL) strcpy(device, "DRAM and the cores of this machine");
     return 0;
 }
 
@@ -261,7 +261,7 @@ static void facts(const void *state, struct mx_accel_facts *out) {
 
 const struct mx_accel_ops mx_accel_host = {
     .name = "host",
-    .summary = "DRAM of this machine as if it were a device's: for tests and models",
+    .summary = "a simulated device, for tests and models",
     .probe = probe,
     .open = host_open,
     .facts = facts,

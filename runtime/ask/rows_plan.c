@@ -8,9 +8,9 @@
 const struct mx_option mx_rows_plan[] = {
     {"dram", 0, MX_GROUP_PLAN, BOTH | INFO | LOOPS, FIRST | INFO | LOOPS, 1, .take = mx_ask_size,
      FIELD(dram_bytes), LIMITS(1 << 20, UINT64_MAX), .argument = "SIZE", .unit = "bytes",
-     .initial = "what this process may use", .summary = "Memory that the run may use.",
-     .more = "The default is the smaller of the machine's memory and the limit of the memory cgroup. "
-             "Ranks on one machine share it. With --resume the default is what the run had before."},
+     .initial = "the machine's memory, or its cgroup limit if that is less",
+     .summary = "Memory that the run may use.",
+     .more = "Ranks on one machine share the default. With --resume the default is what the run had before."},
     {"reserve", 0, MX_GROUP_PLAN, BOTH, 0, 1, .take = mx_ask_reserve, .argument = "SIZE|paper|auto",
      .value_at = mx_value_reserve, .range = "or a size", .unit = "bytes", .zero = "no reserve",
      .initial = "auto; 0 if --dram is given", .summary = "Part of --dram that memext leaves to the system.",

@@ -157,7 +157,9 @@ static int read_counts(const struct mx_option *row, const char *value, int64_t c
         const size_t length = strcspn(p, " ");
         snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), p);
         if (n == row->words)
-            return mx_fail(why, -EINVAL, "%s '%.100s' has too many numbers: give %s", name, value, needed);
+            return mx_fail(why, -EINVAL,
+                           "%s '%.100s' has too many words: give %s numbers, each as a word of its own", name,
+                           value, needed);
         if (length >= sizeof word || parse_count(word, &counts[n]) < 0)
             return mx_fail(why, -EINVAL, "%s: '%s' is not an integer (%s numbers are needed)", name, word,
                            needed);
@@ -199,8 +201,11 @@ int mx_ask_size(const struct mx_option *row, const char *value, struct mx_option
         return mx_fail(why, -EINVAL,
                        "--%s '%s' is not a size; give bytes or a number with KiB, MiB, GiB or TiB", row->name,
                        value);
+    if (row->high == UINT64_MAX && size < row->low)
+        return mx_fail(why, -EINVAL, "--%s %s is too small: give at least %s", row->name, value,
+                       mx_size(row->low).text);
     if (size < row->low || size > row->high)
-        return mx_fail(why, -EINVAL, "--%s %s is not within its range, %s to %s", row->name, value,
+        return mx_fail(why, -EINVAL, "--%s %s is not possible: give %s to %s", row->name, value,
                        mx_size(row->low).text, mx_size(row->high).text);
     return *(uint64_t *)field_of(row, o) = size, 0;
 }

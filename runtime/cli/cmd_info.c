@@ -33,7 +33,7 @@ static void print(const struct mx_machine *m, json_t *all) {
     json_t *o;
     printf("machine    %s: %d cores, %d socket%s, %d NUMA node%s\n", m->cpu, m->cores, m->sockets,
            m->sockets == 1 ? "" : "s", m->numa_nodes, m->numa_nodes == 1 ? "" : "s");
-    printf("caches     L1 %s, L2 %s a core; L3 %s a socket\n", mx_size(m->l1_bytes).text,
+    printf("caches     L1 %s, L2 %s per core; L3 %s per socket\n", mx_size(m->l1_bytes).text,
            mx_size(m->l2_bytes).text, mx_size(m->l3_bytes).text);
     printf("memory     %s, cgroup (%s) limit %s; a run may use %s less a reserve of ",
            mx_size(m->memory_bytes).text, m->cgroup_kind,

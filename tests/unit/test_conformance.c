@@ -990,7 +990,7 @@ Test(conformance, places_that_are_none) {
     refused(&o, -ENOTBLK, "not storage");
     make_file(in_dir("file"), 4096);
     o.path = in_dir("file/below");
-    refused(&o, -ENOENT, "no directory");
+    refused(&o, -ENOENT, "not a directory");
     o = (struct mx_device_options){.backend = "uring", .path = dir, .resume = true};
     refused(&o, -ENOENT, "no such place");
     cr_expect_neq(access(in_dir("memext.store"), F_OK), 0);
