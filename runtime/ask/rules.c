@@ -132,7 +132,7 @@ static int check_problem(enum mx_command command, const struct mx_options *o, mx
     const bool of_store =
         o->resume && o->init != NULL && strchr(o->init, '=') != NULL; /* which may have a kernel */
     if (o->init != NULL && !of_store && mx_init_find(o->init) == NULL)
-        return mx_fail(why, -EINVAL, "--init '%s' is not known; take random, gauss, linear, corner or zero",
+        return mx_fail(why, -EINVAL, "--init '%s' is not known; choose random, gauss, linear, corner or zero",
                        o->init);
     return 0;
 }

@@ -77,6 +77,6 @@ int mx_no_value(const struct mx_option *row, const char *word, size_t length, co
         if (n + (size_t)put < sizeof names) n += (size_t)put;
         mx_near_offer(&near, name);
     }
-    return mx_fail(why, -EINVAL, "--%s '%.*s' is not known; take %s%s%s", row->name,
+    return mx_fail(why, -EINVAL, "--%s '%.*s' is not known; choose %s%s%s", row->name,
                    (int)(length < 60 ? length : 60), word, names, others, mx_near_say(&near, "").text);
 }

@@ -84,4 +84,4 @@ def test_what_cannot_be_met(script, tmp_path):
     _, said = script("seismic_shot", tmp_path, "--only", "run", "-n", 60, 60, 60, "-t", 10, "--dram", "1KiB", status=2)
     assert "memext" in said and "Traceback" not in said
     _, said = script("seismic_shot", tmp_path, "-d", tmp_path / "none", status=2)
-    assert "is not a directory" in said and "--device" in said
+    assert "is no directory" in said and "--device" in said

@@ -335,7 +335,7 @@ def test_refusals(memext, own, store):
     short, before = own.folder / "short", own.identities()
     short.write_bytes(own.files["e"].read_bytes()[:-1])
     for field, word, naming in [("e", f"e={short},i16,offset=2,frame=yes", ["short"]), ("c", f"c={own.folder},u8", ["not a regular file"]),
-                                ("a", f"a={own.files['d']}", ["d.npy", "u16"]), ("a", "a=/dev/null,f64", ["not a regular file"])]:
+                                ("a", f"a={own.files['d']}", ["d.npy", "u16"]), ("a", "a=/dev/null,f64", ["no regular file"])]:
         memext.refused("run", *own.run(3, {**own.words, field: word}), "-d", store, naming=naming)
     for words in ["-o", own.files["b"], "--overwrite"], ["--json", own.folder / "link"], ["--timeline", own.files["a"]]:
         memext.refused("run", *own.run(3), "-d", store, *words, naming=["never written"])

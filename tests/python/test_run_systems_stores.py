@@ -100,7 +100,7 @@ def test_refusals_of_new_runs(memext, system, place, tmp_path):
         ([*good[:-2], "--field", "damping=raw,f32"], ["frame=yes or ,frame=no"]),
         ([*good[:-2], "--field", "damping=raw,f16"], ["f64, f32, u8"]),
         ([*good[:-2], "--field", "damping=raw,f32,offset=-1"], ["offset=BYTES"]),
-        ([*good[:-2], "--field", "damping=pipe,f32"], ["not a regular file"]),
+        ([*good[:-2], "--field", "damping=pipe,f32"], ["no regular file"]),
         ([*good[:-2], "--field", "damping=pipe"], [".npy"]),
         ([*good[:-2], "--field", "damping=wide.npy"], ["type f64", "damping", "f32"]),
         ([*good[:-2], "--field", "damping=small.npy"], ["shape"]),
