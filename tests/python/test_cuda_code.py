@@ -201,5 +201,5 @@ def test_driver_of_the_toolkit(memext, place, tmp_path):
         pytest.skip("no CUDA toolkit is installed here")
     (tmp_path / "libcuda.so.1").symlink_to(stubs[0])
     done = memext("run", "-n", 20, 20, 20, "-t", 4, "-d", place, "--accel", "cuda", "--quiet", env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)})
-    assert done.returncode == 3 and "CUDA error 34, it is the toolkit's stand-in" in done.stderr, done.stderr
+    assert done.returncode == 3 and "CUDA error 34, the library loaded is only the toolkit's stub" in done.stderr, done.stderr
     assert list(place.iterdir()) == []
