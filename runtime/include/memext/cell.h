@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cell.h - kernels of users: the update of one cell, written once, becomes a function over rows and a
- * description that a library or a command loads.
+/* cell.h - kernels of users. You write the update of one cell once. This header makes a function over rows
+ * from it, and a description that the library or the command loads.
  *
  *     #define MX_NAME      "diffusion"
  *     #define MX_RADIUS    1
- *     #define MX_STATE(F)  F(u, double)      fields that are computed: reals or whole numbers
+ *     #define MX_STATE(F)  F(u, double)      fields that are computed: floating-point numbers or integers
  *     #define MX_FIXED(F)  F(k, float)       fields that are only read; optional
  *     #define MX_PARAMS(P) P(dt, 0.1)        name and default; optional
  *     #include <memext/cell.h>
@@ -15,87 +15,88 @@
  *         SET(u, AT(u, 0, 0, 0) + PARAM(dt) * AT(k, 0, 0, 0) * sum);
  *     MX_END
  *
- * Before the include:
+ * Define before the include:
  *   MX_NAME             text, up to 63 characters
  *   MX_RADIUS           1 to 8: how far AT of a state field may reach in x, y and z
- *   MX_RADII            x, y, z: the radius of each axis, instead of MX_RADIUS. With 0 for z the kernel
- *                       computes grids of two dimensions, which have no frame in z: MX_RADII 1, 1, 0. Else
- *                       all three are alike, so far; x and y always are.
+ *   MX_RADII            x, y, z: the radius of each axis, instead of MX_RADIUS. x and y must be equal. z must
+ *                       be equal to them, or 0: MX_RADII 1, 1, 0 makes a kernel for grids of two dimensions,
+ *                       which have no frame in z.
  *   MX_STATE(F)         the fields of the state, up to 32, with different names of up to 23 characters. A
- *                       name is no word of a cell (X, T, NX ...) and not the macro's argument F. For a field
- *                       F, rename the argument: MX_STATE(ITEM) ITEM(F, double). Each has a type of its own:
- *                       double, float, or one of <stdint.h>, int8_t, uint8_t, int16_t, uint16_t, int32_t,
- *                       uint32_t, int64_t and uint64_t.
+ *                       name must not be a word of a cell (X, T, NX ...) or the macro's argument F. For a
+ *                       field F, rename the argument: MX_STATE(ITEM) ITEM(F, double). Each field has a type
+ *                       of its own: double, float, or one of <stdint.h>, int8_t, uint8_t, int16_t, uint16_t,
+ *                       int32_t, uint32_t, int64_t and uint64_t.
  *   MX_FORM             MX_JACOBI (default): the new state from the old one.
- *                       MX_LEAPFROG: u(t+1) from u(t), over u(t-1), which is OLD(u).
- *                       MX_STAGGERED: a time step is two levels; MX_CELL_B computes the fields of MX_PARTNER
- *                       from those of MX_STATE, then MX_CELL_A those of MX_STATE from those of MX_PARTNER;
- *                       OLD is the value that is replaced.
- *   MX_STAGES           of MX_JACOBI, 2 to 16: a time step is so many levels, MX_CELL_1, MX_CELL_2 and so on
- *                       instead of MX_CELL, see below; optional
- *   MX_PARTNER(F)       staggered: the fields of the other array
+ *                       MX_LEAPFROG: u(t+1) from u(t), written over u(t-1), which is OLD(u).
+ *                       MX_STAGGERED: a time step is two levels. MX_CELL_B computes the fields of MX_PARTNER
+ *                       from those of MX_STATE. Then MX_CELL_A computes the fields of MX_STATE from those of
+ *                       MX_PARTNER. OLD is the value that is replaced.
+ *   MX_STAGES           MX_JACOBI only, 2 to 16; optional: a time step has this number of levels, which are
+ *                       MX_CELL_1, MX_CELL_2 and so on instead of MX_CELL, see below
+ *   MX_PARTNER(F)       MX_STAGGERED: the fields of the other array
  *   MX_FIXED(F)         up to 32 fields that are only read, of the same types
- *   MX_FIXED_RADIUS     how far AT of them reaches, 0 to MX_RADIUS (default 0)
+ *   MX_FIXED_RADIUS     how far AT of these fields may reach, 0 to MX_RADIUS (default 0)
  *   MX_PARAMS(P)        up to 64 numbers that a run may set
  *   MX_REAL             the type of PARAM: double (default) or float
  *   MX_REDUCES(R)       up to 16 reductions, see below, e.g. R(flux, MX_SUM) R(peak, MX_MAX) R(low, MX_MIN);
  *                       optional
  *
  * In a cell:
- *   AT(field, dx, dy, dz)   the value before this level, in the type of the field; of grids of two dimensions
+ *   AT(field, dx, dy, dz)   the value before this level, in the type of the field; in two dimensions
  *                           AT(field, dx, dy)
- *   SET(field, value)       the new value of a field of the array that is computed, converted to its type as
- *                           below
+ *   SET(field, value)       sets the new value of a field of the array that is computed, converted to its
+ *                           type as described below
  *   OLD(field)              the value that SET replaces (not with MX_JACOBI)
- *   PARAM(name)
- *   X Y Z                   index of the cell, int64_t, frame not counted: 0 to NX-1, NY-1, NZ-1
- *   NX NY NZ                interior cells of the grid; of two dimensions NZ is 1, and Z is 0
+ *   PARAM(name)             the value of a parameter
+ *   X Y Z                   index of the cell, int64_t, without the frame: 0 to NX-1, NY-1, NZ-1
+ *   NX NY NZ                interior cells of the grid; in two dimensions NZ is 1 and Z is 0
  *   T                       time step that the new values are computed from, from 0
  *
  * If a cell does not SET a field, the new value of the field is AT(field, 0, 0, 0); with MX_STAGGERED it is
- * OLD(field). Where a field is SET twice the last value counts. `return` ends the cell.
+ * OLD(field). If a field is SET twice, the last value counts. `return` ends the cell.
  *
- * Whole numbers: AT and OLD have the type of the field, and C's usual conversions apply: types smaller than
- * int become int. What SET stores in such a field is decided by the type of the value. A whole number wraps:
- * its lowest bits are kept. A real is truncated towards 0; one that does not fit becomes the nearest number
- * that does, and NaN becomes 0. That is the same in every form of a kernel and on every accelerator. Write
- * SET(u, (int)(a + 0.5)) where a real is to wrap, and SET(u, (double)(AT(u, 0, 0, 0) + 1)) where a whole
- * number is to stop at the end. Overflow of signed numbers within an expression wraps too (-fwrapv) in
- * kernels whose MX_STATE or MX_PARTNER names such types; on accelerators it is for their compilers to say, so
- * a hash computes in unsigned types.
+ * Integers: AT and OLD have the type of the field, and C's usual conversions apply: types smaller than int
+ * become int. What SET stores in an integer field depends on the type of the value. An integer wraps: its
+ * lowest bits are kept. A floating-point number is truncated towards 0. If it does not fit, the nearest
+ * number that fits is stored, and for NaN 0. This is the same in every form of a kernel and on every
+ * accelerator. If a floating-point number should wrap, write SET(u, (int)(a + 0.5)). If an integer should
+ * stop at the end of its range, write SET(u, (double)(AT(u, 0, 0, 0) + 1)). Overflow of signed integers
+ * within an expression wraps too (-fwrapv), in kernels whose MX_STATE or MX_PARTNER names integer types. On
+ * accelerators the result of such an overflow depends on their compilers, so compute hashes in unsigned
+ * types.
  *
- * Stages: a step of a Runge-Kutta scheme, a predictor and corrector, split operators. With #define MX_STAGES
- * n there are MX_CELL_1 ... MX_END to MX_CELL_n ... MX_END, in this order. Each is computed on the whole grid
- * from what the one before it has left: MX_CELL_1 from the state, and what MX_CELL_n leaves is the new state.
- * What a later stage needs of an earlier one is a field: it keeps its value where it is not SET. Sides hold
- * after every stage. T is the same in all of them. Point sources and probes act after the last one.
+ * Stages: for a step of a Runge-Kutta scheme, a predictor and corrector, or split operators. With #define
+ * MX_STAGES n the kernel has n cells, MX_CELL_1 ... MX_END to MX_CELL_n ... MX_END, in this order. Each is
+ * computed on the whole grid from the result of the one before: MX_CELL_1 reads the state, and MX_CELL_n
+ * leaves the new state. To hand a value from one stage to a later one, use a field: it keeps its value in
+ * stages that do not SET it. Boundary conditions hold after every stage. T is the same in all of them. Point
+ * sources and probes act after the last one.
  *
- * Reductions: numbers that a run takes at its check steps (--check, --until), the sum, the maximum or the
- * minimum of an expression over all cells, and of every plane of z (of two dimensions: of every row). After
- * the cells, for each name of MX_REDUCES:
+ * Reductions: numbers that a run computes at its check steps (--check, --until). A reduction is the sum, the
+ * maximum or the minimum of an expression over all cells, and over each plane of z (in two dimensions over
+ * each row). Write it after the cells, for each name of MX_REDUCES:
  *
  *     MX_REDUCE(flux)
  *         RESULT(AT(k, 0, 0, 0) * (AT(u, 0, 0, 1) - AT(u, 0, 0, 0)));
  *     MX_END
  *
- * with AT, PARAM, X Y Z, NX NY NZ and T as in a cell, and RESULT(value), at most once. It is converted to a
- * double, which holds whole numbers up to 2^53 exactly. A cell
- * without it counts for nothing (0 in a sum, minus infinity in a maximum, infinity in a minimum).
- * At the check after step s, a reduction reads what the last level of that step reads, of several stages what
- * the first one reads: the state at T = s - 1. It may read the fields of MX_FIXED and those of MX_STATE; in a
- * staggered kernel, those of MX_PARTNER instead of MX_STATE. Sums are taken in one fixed order (cells of a
- * row in eight lanes, lanes, rows, planes): the same bits on any number of threads. A maximum or minimum is
- * NaN if any value is NaN.
+ * with AT, PARAM, X Y Z, NX NY NZ and T as in a cell, and RESULT(value), at most once. The value is converted
+ * to a double, which holds integers up to 2^53 exactly. A cell without RESULT does not count (it is 0 in a
+ * sum, minus infinity in a maximum, infinity in a minimum). At the check after step s, a reduction reads the
+ * state at T = s - 1: what the last level of step s reads, or with stages the first one. It may read the
+ * fields of MX_FIXED and those of MX_STATE; in a staggered kernel, those of MX_PARTNER instead of MX_STATE.
+ * Sums are added in one fixed order (cells of a row in eight lanes, lanes, rows, planes), so their bits are
+ * the same on any number of threads. A maximum or minimum is NaN if any value is NaN.
  *
- * The loop over x is vectorised if its body has no branches that the compiler cannot turn into a choice: read
- * with AT first, then choose with ?: .
+ * Speed: the compiler can vectorise the loop over x only if it can turn all branches of the cell into
+ * choices. Read with AT first, then choose with ?: .
  *
- * Cells are computed in any order, in pieces and by several threads, some twice: a cell may depend on nothing
- * but the above. + - * / and sqrt give the same bits on every machine; other functions of <math.h> (included
- * here) need not. A kernel includes headers of the system, and headers that stand beside it (#include
- * "NAME"), whose text is part of it. It may have functions and `static const` tables of its own, also where
- * the same file is compiled for an accelerator. Needs gcc or clang, C11, and -ffp-contract=off for the same
- * bits everywhere.
+ * Cells are computed in any order, in pieces, by several threads, and some of them twice. So a cell must
+ * depend on nothing but the above. + - * / and sqrt give the same bits on every machine. Other functions of
+ * <math.h> (included here) may give different bits on different machines. A kernel may include headers of the
+ * system, and headers in its own folder (#include "NAME"), whose text becomes part of it. It may have
+ * functions and `static const` tables of its own, also if the file is compiled for an accelerator. A kernel
+ * needs gcc or clang, C11, and -ffp-contract=off for the same bits everywhere.
  */
 #ifndef MEMEXT_CELL_ABI
 #define MEMEXT_CELL_ABI
@@ -105,36 +106,40 @@
 
 #define MX_CELL_VERSION 2
 
-/* Forms of time stepping. */
+/* Forms of time stepping (MX_FORM). */
 enum { MX_JACOBI, MX_LEAPFROG, MX_STAGGERED };
 
-/* Some rows of one plane of one level. Pointers are to cell 0 of a row (frame included), of the patch's first
- * row; pitches are bytes from row to row. A kernel whose radius in z is 0 is given a grid of two dimensions
- * as planes of one row: y here is 0, and what the cell calls Y and NY is z and nz here. */
+/* What one call computes: some adjoining rows of one plane, at one level. Pointers point to cell 0 (frame
+ * included) of the first of these rows. Pitches are the bytes from row to row. A kernel for two dimensions
+ * gets its grid as planes of one row: y here is 0, and the cell's Y and NY are z and nz here. */
 struct mx_row {
-    void *const *out; /* [fields of the array written]: holds the old values on entry */
+    void *const *out; /* [fields of the array written]: contains the old values before the call */
     const void *const
         *in; /* [fields of the array read * (2h+1)]: planes z-h .. z+h of field 0, then of field 1 ... */
-    const void *const *fixed;   /* [n_fixed * (2hc+1)]: the same for C */
-    int64_t row_pitch;          /* alike for all fields of A and B */
+    const void *const
+        *fixed; /* [n_fixed * (2hc+1)]: likewise of the fields that are only read; hc is MX_FIXED_RADIUS */
+    int64_t row_pitch;          /* the same for all fields of the arrays A and B */
     const int64_t *fixed_pitch; /* [n_fixed] */
-    const int64_t *fixed_step;  /* [n_fixed]: bytes from cell to cell; NULL: cells adjoin (always, so far) */
-    int64_t rows;               /* of this call */
-    const double *param;        /* [n_param] */
-    int64_t x0, x1;             /* cells of this call, frame counted */
-    int64_t y, z, t;            /* interior index of the first row; step computed from */
+    const int64_t
+        *fixed_step; /* [n_fixed]: bytes from cell to cell; NULL: cells adjoin (it is always NULL so far) */
+    int64_t rows;    /* of this call */
+    const double *param; /* [n_param] */
+    int64_t x0, x1;      /* cells of this call, frame counted */
+    int64_t y, z, t;     /* interior index of the first row; the step that is computed from */
     int64_t nx, ny, nz;
     const void *more[4]; /* NULL */
 };
 
-/* Types of cells. MX_CELL_OTHER is none of them, and keeps its number: older kernels have it. */
+/* Types of cells. MX_CELL_OTHER is not a type any more, but keeps its number for kernels that were built
+ * before. */
 enum { MX_CELL_F64, MX_CELL_F32, MX_CELL_U8, MX_CELL_U16, MX_CELL_I16, MX_CELL_OTHER };
 enum { MX_CELL_I8 = MX_CELL_OTHER + 1, MX_CELL_I32, MX_CELL_U32, MX_CELL_I64, MX_CELL_U64, MX_CELL_TYPES };
 
-/* Numbers that are stored in cells of whole numbers: mx_u8_of_real(double), mx_u8_of_whole(uint64_t) and so
- * on. These lines are C, OpenCL C and CUDA C++: cmake/cell_device_text.cmake puts them into cell_device.h, so
- * that SET means the same everywhere. Clamped before it is converted, a real is never out of range, which C
- * leaves open and machines do differently.
+/* Functions that convert a value to the integer type of a cell: mx_u8_of_real(double),
+ * mx_u8_of_whole(uint64_t) and so on. These lines are C, OpenCL C and CUDA C++:
+ * cmake/cell_device_text.cmake puts them into cell_device.h, so that SET means the same everywhere. A
+ * floating-point number is clamped before it is converted: C does not define the conversion of one that is
+ * out of range, and machines differ.
  * MX_CONVERSIONS begin */
 #ifndef MX_CONVERSION_
 #define MX_CONVERSION_ static inline __attribute__((always_inline, unused))
@@ -149,7 +154,7 @@ enum { MX_CELL_I8 = MX_CELL_OTHER + 1, MX_CELL_I32, MX_CELL_U32, MX_CELL_I64, MX
         return (type)w;                                                                                      \
     }                                                                                                        \
     MX_OF_WHOLE_(shortly, type)
-/* No double is the greatest of 64 bits: `beyond` is the number after it. */
+/* The greatest integer of 64 bits is not a double; `beyond`, the number after it, is one. */
 #define MX_WIDE_(shortly, type, lowest, beyond, highest)                                                     \
     MX_CONVERSION_ type mx_##shortly##_of_real(double v) {                                                   \
         double w = v == v ? v : 0;                                                                           \
@@ -167,8 +172,9 @@ MX_NARROW_(i32, int32_t, -2147483648.0, 2147483647.0)
 MX_NARROW_(u32, uint32_t, 0, 4294967295.0)
 MX_WIDE_(i64, int64_t, -9223372036854775808.0, 9223372036854775808.0, 0x7fffffffffffffff)
 MX_WIDE_(u64, uint64_t, 0, 18446744073709551616.0, 0xffffffffffffffff)
-/* What a cell holds when a real is added to it, by a point source for example: what SET stores of their sum.
- * Of 64 bits, where doubles leave whole numbers out, the real is truncated and the sum is exact. */
+/* The value of a cell after a floating-point number was added to it, for example by a point source: what SET
+ * stores of the sum. Doubles do not have all integers of 64 bits; where they do not, the number is truncated
+ * and then added exactly. */
 #define MX_PLUS_(shortly, type)                                                                              \
     MX_CONVERSION_ type mx_##shortly##_plus(type cell, double more) {                                        \
         return mx_##shortly##_of_real((double)cell + more);                                                  \
@@ -196,44 +202,47 @@ MX_WIDE_PLUS_(i64, int64_t, (-0x7fffffffffffffff - 1), 0x7fffffffffffffff)
 MX_WIDE_PLUS_(u64, uint64_t, 0, 0xffffffffffffffff)
 /* MX_CONVERSIONS end */
 
+/* A field of a kernel. */
 struct mx_cell_field {
     const char *name, *type_name;
     uint32_t type, bytes;
 };
 
+/* A parameter of a kernel. */
 struct mx_cell_param {
     const char *name;
-    double value; /* default */
+    double value; /* its default */
 };
 
-/* What is done with the values of a reduction. */
+/* How the values of a reduction are combined. */
 enum { MX_SUM, MX_MAX, MX_MIN };
 
+/* A reduction of a kernel. */
 struct mx_cell_reduce {
     const char *name;
     int64_t kind;
-    void (*value)(const struct mx_row *r,
-                  double *value); /* of cells x0 .. x1-1 of one row, rows = 1: value[0] on */
+    /* Writes the values of cells x0 .. x1-1 of one row (r->rows is 1) to value[0] and the following. */
+    void (*value)(const struct mx_row *r, double *value);
 };
 
-/* A level of some rows. */
+/* A function that computes one level of some rows. */
 typedef void mx_level_fn(const struct mx_row *);
 
-/* What a kernel's file exports under the name mx_kernel. Whoever reads it refuses a description of another
- * size, and one that has something in what is reserved. */
+/* The description of a kernel, which its file exports as mx_kernel. memext refuses a description of another
+ * size, and one whose reserved members are not 0. */
 struct mx_kernel {
     uint32_t size, version; /* of this struct; MX_CELL_VERSION */
     uint32_t row_size, field_size, param_size, reduce_size;
     int32_t form, real_bytes;
-    int32_t radius[3], fixed_radius; /* of the state along x, y and z: alike, or that of z is 0 */
+    int32_t radius[3], fixed_radius; /* of the state along x, y and z: all equal, or that of z is 0 */
     int32_t n_state, n_partner, n_fixed, n_param, n_reduce;
-    int32_t n_levels; /* of a step: 1, staggered 2, jacobi MX_STAGES */
+    int32_t n_levels; /* levels of a step: 1; staggered 2; jacobi with stages MX_STAGES */
     uint64_t flags;   /* 0 */
     const char *name;
     const struct mx_cell_field *state, *partner, *fixed;
     const struct mx_cell_param *param;
     const struct mx_cell_reduce *reduce;
-    mx_level_fn *const *level; /* [n_levels], in their order; staggered: B from A, then A from B */
+    mx_level_fn *const *level; /* [n_levels], in order; staggered: B from A, then A from B */
     const void *more[7];       /* NULL */
 };
 
@@ -290,7 +299,7 @@ _Static_assert(
 #define MX_FORM MX_JACOBI
 #endif
 #ifndef MX_STAGES
-#define MX_STAGES 0 /* none: a step is MX_CELL */
+#define MX_STAGES 0 /* no stages: a step is MX_CELL */
 #endif
 #ifndef MX_REAL
 #define MX_REAL double
@@ -304,15 +313,15 @@ _Static_assert(MX_STAGES == 0 || (MX_STAGES >= 2 && MX_STAGES <= 16),
 _Static_assert(MX_STAGES == 0 || MX_FORM == MX_JACOBI, "MX_STAGES is for the form MX_JACOBI");
 
 #define MX_MEMBER_(name, type) char name;
-struct mx_names_of_fields { /* two fields of one name: a duplicate member */
+struct mx_names_of_fields { /* if two fields have one name, the compiler reports a duplicate member */
     MX_STATE(MX_MEMBER_) MX_PARTNER(MX_MEMBER_) MX_FIXED(MX_MEMBER_) char mx_end_;
 };
 #define MX_INDEX_(name, type) mx_index_##name,
 #define MX_PARAM_INDEX_(name, value) mx_param_##name,
 #define MX_REACH_(name, type) mx_reach_##name = MX_RADIUS,
 #define MX_FIXED_REACH_(name, type) mx_reach_##name = MX_FIXED_RADIUS,
-/* Cells from one x to the next. A field of C that has one cell for a whole row has 0: memext compiles a
- * kernel for it after a line "#define MEMEXT_ALIKE_name ~, 0". */
+/* Cells from one x to the next: 1, or 0 for a read-only field that has one cell for a whole row. memext
+ * compiles the kernel for such a field after a line "#define MEMEXT_ALIKE_name ~, 0". */
 #define MX_STEP_(name, type) mx_step_##name = 1, mx_near_step_##name = 1,
 #define MX_PICK_STEP_(a, step, ...) step
 #define MX_STEP_OF_(...) MX_PICK_STEP_(__VA_ARGS__)
@@ -320,8 +329,9 @@ struct mx_names_of_fields { /* two fields of one name: a duplicate member */
     mx_step_##name = MX_STEP_OF_(MEMEXT_ALIKE_##name, 1, 0),                                                 \
     mx_near_step_##name = MX_IS_SMALL_(type) ? 1 : mx_step_##name,
 #define MX_TYPEDEF_(name, type) typedef type mx_type_##name, mx_near_type_##name;
-/* Small whole numbers of C are widened, to what C makes of them in an expression anyway, before the loop over
- * x: with one of 8 bits in it gcc takes 32 cells of every other field at once, and has no registers for them.
+/* Small integers of read-only fields are widened before the loop over x, to the type that C gives them in an
+ * expression anyway. With a field of 8 bits in the loop, gcc would compute 32 cells of every other field at
+ * once, and has too few registers for that.
  */
 #define MX_IS_SMALL_(type) (sizeof(type) < sizeof(int32_t) && MX_FIXED_RADIUS <= 1)
 #define MX_FIXED_TYPEDEF_(name, type)                                                                        \
@@ -347,7 +357,7 @@ static const struct mx_cell_field mx_partner_[] = {MX_PARTNER(MX_DESCRIBE_){0, 0
 static const struct mx_cell_field mx_fixed_[] = {MX_FIXED(MX_DESCRIBE_){0, 0, 0, 0}};
 static const struct mx_cell_param mx_param_[] = {MX_PARAMS(MX_DESCRIBE_PARAM_){0, 0}};
 
-/* Weak: which of them the file has is seen by the library, which says what is missing. */
+/* Weak: the library sees which of them the file has, and reports what is missing. */
 #define MX_WEAK_ __attribute__((weak, visibility("hidden")))
 MX_WEAK_ void mx_row_(const struct mx_row *);
 MX_WEAK_ void mx_row_b_(const struct mx_row *);
@@ -394,8 +404,8 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
                                     .reduce = mx_reduce_,
                                     .level = MX_STAGES > 0 ? mx_stage_ : mx_level_};
 
-/* Is d an integer constant? (gcc and clang: the type of the conditional says so.) Only such offsets are
- * checked here; others when the kernel is run over poisoned rows. */
+/* Is d an integer constant? (In gcc and clang the type of the conditional tells.) Only constant offsets are
+ * checked here. Others are checked when the kernel runs over poisoned rows (kernel/check.c). */
 #define MX_CONSTANT_(d) (sizeof(int) == sizeof(*(8 ? ((void *)((long)(d)*0l)) : (int *)8)))
 #define MX_REACHES_(d, name)                                                                                 \
     _Static_assert(                                                                                          \
@@ -433,7 +443,7 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
         MX_FROM_(mx_type_##name, mx_at_##name[(plane) + mx_reach_##name], mx_pitch_##name,                   \
                  row))[(mx_x + (dx)) * (MX_CONSTANTS_(dx, dy, dz) ? mx_near_step_##name : mx_step_##name) +  \
                        MX_ALLOWED_(dx, dy, dz, name)])
-#if MX_FLAT_ /* rows are planes of the arrays; dz may be left out */
+#if MX_FLAT_ /* two dimensions: rows are planes of the arrays, and dz may be left out */
 #define MX_AT_3_(name, dx, dy, dz) MX_AT_(name, dx, dy, dz, dz, dy)
 #define MX_AT_2_(name, dx, dy) MX_AT_(name, dx, dy, 0, 0, dy)
 #define MX_PICK_AT_(name, a, b, c, which, ...) which
@@ -442,7 +452,7 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define AT(name, dx, dy, dz) MX_AT_(name, dx, dy, dz, dy, dz)
 #endif
 #define OLD(name) (MX_HAS_OLD_ ? mx_old_##name : mx_old_##name)
-/* Is a value a real? (The compilers' number of that class of types.) */
+/* Is a value a floating-point number? (By the compilers' number of that class of types.) */
 #define MX_IS_REAL_(v) (__builtin_classify_type(v) == 8)
 #define MX_AS_(shortly, v)                                                                                   \
     __builtin_choose_expr(MX_IS_REAL_(v), mx_##shortly##_of_real, mx_##shortly##_of_whole)(v)
@@ -478,7 +488,7 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define T (mx_r->t)
 #define NX (mx_r->nx)
 
-/* Declarations for the loop over x: of a field that is read, of a fixed field, of a parameter, and of a field
+/* Declarations before the loop over x: of a field that is read, a read-only field, a parameter, and a field
  * that is written. */
 #define MX_SIDE_(reach) (2 * (reach) + 1)
 #define MX_READ_(name, type)                                                                                 \
@@ -487,7 +497,7 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
     const int64_t mx_pitch_##name = mx_r->row_pitch, mx_near_pitch_##name = mx_pitch_##name;                 \
     (void)mx_at_##name, (void)mx_pitch_##name, (void)mx_near_##name, (void)mx_near_pitch_##name;
 #define MX_COPIED_(type, n) (MX_IS_SMALL_(type) ? (n) : 1)
-#define MX_FIXED_ROWS_ (MX_FLAT_ ? 0 : MX_FIXED_RADIUS) /* that are read above and below */
+#define MX_FIXED_ROWS_ (MX_FLAT_ ? 0 : MX_FIXED_RADIUS) /* rows that are read above and below */
 #define MX_READ_FIXED_(name, type)                                                                           \
     const void *const *const mx_at_##name = mx_r->fixed + mx_index_##name * MX_SIDE_(MX_FIXED_RADIUS);       \
     const int64_t mx_pitch_##name = mx_r->fixed_pitch[mx_index_##name];                                      \
@@ -515,11 +525,12 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
     }                                                                                                        \
     (void)mx_at_##name, (void)mx_pitch_##name, (void)mx_near_##name, (void)mx_near_pitch_##name,             \
         (void)mx_copy_##name;
-/* A value, not a load: loads of one number in a branch are what vectorisers give up on. */
+/* A value, not a load: vectorisers give up on a load of a single number in a branch. */
 #define MX_PARAM_VALUE_(name, value)                                                                         \
     const mx_real mx_value_##name = mx_p[mx_param_##name];                                                   \
     (void)mx_value_##name;
-/* Each row of a pass has a pointer of its own: gcc 12 mixes up stores to one pointer and a pitch. */
+/* Each row of a pass has a pointer of its own, since gcc 12 mixes up stores through one pointer and a pitch.
+ */
 #define MX_OUT_PARAMETER_0_(name, type) type *restrict const mx_out_0_##name,
 #define MX_OUT_PARAMETER_1_(name, type) type *restrict const mx_out_1_##name,
 #define MX_OUT_ROW_(name, type, row)                                                                         \
@@ -529,8 +540,8 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define MX_OF_ROWS_1_(WRITES, what) WRITES(what##_0_)
 #define MX_OF_ROWS_2_(WRITES, what) WRITES(what##_0_) WRITES(what##_1_)
 
-/* What the cell's function is given of a field that is read, one of C, a parameter, and one that is written;
- * and how it is given it. */
+/* The parameters of the cell's function for a field that is read, a read-only field, a parameter, and a field
+ * that is written; then the arguments for them. */
 #define MX_UNUSED_ __attribute__((unused))
 #define MX_READ_PARAMETER_(name, type)                                                                       \
     , const void *const *const mx_at_##name MX_UNUSED_, const void *const *const mx_near_##name MX_UNUSED_,  \
@@ -544,8 +555,9 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define MX_TO_PARAMETER_(name, type) , type *const mx_out_##name
 #define MX_TO_ARGUMENT_0_(name, type) , mx_out_0_##name
 #define MX_TO_ARGUMENT_1_(name, type) , mx_out_1_##name
-/* In the loop over x: the value that is replaced, and what a cell keeps, which is stored first. Compilers
- * drop that store where SET follows in any case, and make one choice and one store of both where it does not.
+/* In the loop over x: the value that is replaced, and the value that a cell keeps without SET, which is
+ * stored first. Compilers drop that store if SET always follows. Otherwise they make one choice and one store
+ * of the two.
  */
 #define MX_OLD_OF_MX_JACOBI(name) 0
 #define MX_OLD_OF_MX_LEAPFROG(name) mx_out_##name[mx_x]
@@ -559,8 +571,8 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
     const type mx_old_##name = MX_OF_(MX_OLD_OF_, MX_FORM)(name);                                            \
     mx_out_##name[mx_x] = MX_OF_(MX_KEPT_OF_, MX_FORM)(name);
 
-/* Bytes of a vector, and how many cells lie before the first one that begins a vector in the array written:
- * vectors that cross a line take twice as long. */
+/* Bytes of a vector, and the number of cells before the first one that begins a vector in the array written:
+ * vectors that cross a cache line take twice as long. */
 #if defined(__AVX512F__)
 #define MX_VECTOR_ 64
 #elif defined(__AVX__)
@@ -574,10 +586,10 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define MX_COPIES_(name, type) | MX_IS_SMALL_(type)
 enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
 
-/* The user's cell is a function that is put in place in the loop over x, for one row and with MEMEXT_ROWS 2
- * for two, which share what they read. The loop is a function of its own, whose `restrict` says what the
- * vectoriser must know: nothing that is written is read otherwise. It is called for pieces of a row: the
- * cells before the first whole vector, the others, so many at once as there is room to copy. */
+/* The user's cell is a function that is inlined into the loop over x: once for one row, and with MEMEXT_ROWS
+ * 2 twice for two rows, which share what they read. The loop is a function of its own. Its `restrict` tells
+ * the vectoriser that nothing that is written is read in another way. It is called for pieces of a row: the
+ * cells before the first whole vector, then the rest, at most as many at once as there is room to copy. */
 #if defined(MEMEXT_ROWS) && MEMEXT_ROWS == 2
 #define MX_PAIRS_(DO, ...) DO(__VA_ARGS__, 2)
 #else
@@ -669,7 +681,7 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
     }                                                                                                        \
     }
 
-/* A reduction: a loop over x of its own, which gives a value for each cell. */
+/* A reduction is a loop over x of its own, which computes a value for each cell. */
 #define MX_REDUCE_(name, READS)                                                                              \
     _Static_assert(mx_reduce_index_##name >= 0, "MX_REDUCES names it");                                      \
     __attribute__((noinline)) static void mx_values_##name(const struct mx_row *restrict mx_r,               \
@@ -693,7 +705,7 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
             mx_result[mx_x - mx_x0] = mx_reduce_[mx_reduce_index_##name].kind == MX_SUM   ? 0                \
                                       : mx_reduce_[mx_reduce_index_##name].kind == MX_MAX ? -HUGE_VAL        \
                                                                                           : HUGE_VAL;
-/* What the last level of a step reads; all stages read the same fields. */
+/* The fields that the last level of a step reads; all stages read the same fields. */
 #define MX_READS_OF_MX_JACOBI MX_STATE
 #define MX_READS_OF_MX_LEAPFROG MX_STATE
 #define MX_READS_OF_MX_STAGGERED MX_PARTNER
