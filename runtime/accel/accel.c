@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* accel.c - the table of accelerators, and what all of them have in common: limits, counters, faults to
- * inject, the error that is remembered. */
+/* accel.c - the table of accelerators, and what all of them have in common: limits, counters, injected
+ * faults, the first error. */
 #include "accel/accel.h"
 #include "accel/spec.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cuda.c - devices of CUDA: the driver (libcuda) and its run-time compiler (libnvrtc) are loaded when they
- * are asked for, declared here so that nothing is needed to build. Where no device is, tests/fake_cuda stands
- * for one.
+/* cuda.c - devices of CUDA: the driver (libcuda) and its run-time compiler (libnvrtc) are loaded when a user
+ * asks for CUDA; cuda_api.h declares them, so a build needs no CUDA. On machines without a device, tests use
+ * tests/fake_cuda instead.
  *
- * Four streams, as the four queues of opencl.c; an event after each operation says whether it is done.
- * Addresses are the device's own, which no memory of the host has. Calls come from several threads, one at a
- * time, so each makes the context current, and gives the thread back the one that it had: the program around
- * this library may use CUDA itself.
+ * There are four streams, like the four queues of opencl.c. An event after each operation tells whether it is
+ * done. Addresses are the device's own; no memory of the host has them. Calls come from several threads, one
+ * at a time. Each call makes the context current and then restores the one that the thread had, since the
+ * program around this library may use CUDA itself.
  *
  * The file stays whole: it is one vendor's interface, from loading it to closing it.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cuda_api.h - the part of the driver API of CUDA and of NVRTC that cuda.c uses, declared here so that
- * nothing is needed to build: values and signatures of CUDA 11.2, which later ones have kept. The libraries
- * are looked for when the program runs. Where a toolkit is installed, a test compares all of this with its
- * headers (tests/unit/test_cuda_api.c), whose types it gives before: MX_CUDA_TYPES.
+/* cuda_api.h - the part of the driver API of CUDA and of NVRTC that cuda.c uses, declared here so that a
+ * build needs no CUDA. Values and signatures are those of CUDA 11.2; later versions have kept them. The
+ * program looks for the libraries when it runs. If a toolkit is installed, a test compares all of this with
+ * its headers (tests/unit/test_cuda_api.c); it defines MX_CUDA_TYPES to use the types of the toolkit.
  */
 #ifndef MX_CUDA_API_H
 #define MX_CUDA_API_H

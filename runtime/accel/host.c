@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* host.c - an accelerator that is none: DRAM with a capacity, and a bus with a rate in each direction. What
- * is true of real ones can be tested with it everywhere, and models of them measured. Kernels are the engines
- * of this process.
+/* host.c - a simulated accelerator: DRAM with a capacity, and a bus with a rate in each direction. With it
+ * the code for accelerators can be tested on any machine, and the models of the plan can be compared with
+ * measurements. Its kernels are the engines of this process.
  *
- * Each direction of the bus is a thread that copies in order. With a rate a copy takes the time that its
- * bytes take at that rate from the end of the copy before, or from when it was handed over if that is later:
- * when the thread gets a core is no matter of a bus, whose copies follow one another without a stop.
+ * Each direction of the bus is a thread that copies in order. With a rate, a copy lasts as long as its bytes
+ * take at that rate. That time begins with the end of the copy before, or when the copy was handed over if
+ * that is later. It does not depend on when the thread gets a core, since copies on a real bus follow one
+ * another without a pause.
  */
 #include "accel/accel.h"
 #include "accel/spec.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* opencl.c - devices of OpenCL 1.2. libOpenCL is loaded when it is asked for.
+/* opencl.c - devices of OpenCL 1.2. libOpenCL is loaded when a user asks for OpenCL.
  *
- * Four queues in order, one for each direction of the bus, one for copies within the device, one for kernels:
- * they run side by side. The last command of an operation has an event, whose state says whether the
- * operation is done. An array is a buffer object; the addresses that stand for it are a range of memory that
- * nothing can touch.
+ * There are four in-order queues, which run side by side: one for each direction of the bus, one for copies
+ * within the device, one for kernels. The last command of an operation has an event, whose state tells
+ * whether the operation is done. An array is a buffer object; the addresses that stand for it are a range of
+ * memory that nothing can touch.
  *
  * The file stays whole: it is one interface, from loading it to closing it.
  */

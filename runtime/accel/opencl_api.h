@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* opencl_api.h - the part of OpenCL 1.2 that opencl.c uses, declared here so that nothing is needed to build:
- * values and signatures of the Khronos specification. The library is looked for when the program runs. */
+/* opencl_api.h - the part of OpenCL 1.2 that opencl.c uses, declared here so that a build needs no OpenCL.
+ * Values and signatures are those of the Khronos specification. The program looks for the library when it
+ * runs. */
 #ifndef MX_OPENCL_API_H
 #define MX_OPENCL_API_H
 

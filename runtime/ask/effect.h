@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* effect.h - options that were given and change nothing, or nothing for the better: the run goes on, and says
- * so in a line for each. */
+/* effect.h - remarks on options that have no effect, or make nothing better. The run continues. */
 #ifndef MX_ASK_EFFECT_H
 #define MX_ASK_EFFECT_H
 
@@ -10,13 +9,13 @@
 
 typedef void mx_remark(void *context, const char *sentence);
 
-/* "--NAME has no effect SENTENCE", if that option was given. */
+/* If that option was given, says "--NAME has no effect SENTENCE". */
 void mx_say_no_effect(const struct mx_options *options, const char *name, mx_remark *say, void *context,
                       const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* What the backend ignores; more threads than cores. */
+/* Says which options the backend ignores, and whether there are more threads than cores. */
 void mx_say_useless(const struct mx_options *options, const struct mx_backend *backend, int32_t cores,
                     mx_remark *say, void *context);
-/* given: what stands before the number, in the words of the user. */
+/* Says that there are more threads than cores. given: the user's words before the number. */
 void mx_say_many_threads(const char *given, int64_t threads, int32_t cores, mx_remark *say, void *context);
 
 #endif

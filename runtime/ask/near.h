@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* near.h - the name that somebody meant. */
+/* near.h - finds the name that a user meant by a mistyped one. */
 #ifndef MX_ASK_NEAR_H
 #define MX_ASK_NEAR_H
 
 #include <stddef.h>
 
-/* Offers names one by one; `best` is the nearest so far, NULL where none is near enough: a slip or two, fewer
- * in short words. */
+/* Begin with mx_near_to, then offer all names one by one. `best` is the nearest name so far. NULL = none is
+ * near enough: at most two slips, fewer in short words. */
 struct mx_near {
     const char *word;
     size_t length;
@@ -19,7 +19,7 @@ void mx_near_offer(struct mx_near *near, const char *name);
 struct mx_near_text {
     char text[80];
 };
-/* "; did you mean --dram?" where `before` is "--", or "". */
+/* Returns "; did you mean --dram?" (if `before` is "--"), or "" if there is no such name. */
 struct mx_near_text mx_near_say(const struct mx_near *near, const char *before);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rows.h - for the files of rows: short words for what many rows say. */
+/* rows.h - short names for what many rows of the table of options say, for the files rows_*.c. */
 #ifndef MX_ASK_ROWS_H
 #define MX_ASK_ROWS_H
 
@@ -7,7 +7,7 @@
 #include "ask/take.h"
 #include "ask/values.h"
 
-/* Each ends with name NULL. */
+/* The rows of each file; each list ends with name NULL. */
 extern const struct mx_option mx_rows_problem[], mx_rows_files[], mx_rows_plan[], mx_rows_place[],
     mx_rows_wavefront[];
 

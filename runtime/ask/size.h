@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "512MiB" "64 GiB" "4096" -> bytes. -EINVAL. */
+/* Reads a size as users write it: "512MiB", "64 GiB", "4096" (bytes). -EINVAL. */
 int mx_parse_size(const char *text, uint64_t *out);
 
 #endif

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* table.h - the table of options: a row each with its name, how its text is read, where the value goes, and
- * what users are told of it. The command line (cli/options.c), mx_run_open and job files read the same rows;
- * help, the manual, completion and the keywords of Python's Run are made from them (docs/make_options.py).
+/* table.h - the table of options. A row holds the option's name, the function that reads its text, the field
+ * for its value, and its text for users. The command line (cli/options.c), mx_run_open and job files use the
+ * same rows. docs/make_options.py makes help, the manual, completion and the keywords of Python's Run from
+ * them.
  *
- * A new option is a field of struct mx_options, a row of one of the files rows_*.c and, where no function
- * reads such a value yet, a function of take.c.
+ * To add an option, add a field to struct mx_options and a row to one of the files rows_*.c. If no function
+ * reads such a value yet, add one to take.c.
  */
 #ifndef MX_ASK_TABLE_H
 #define MX_ASK_TABLE_H
 
 #include "ask/options.h"
 
-/* Who takes an option. LIBRARY: mx_run_open. */
+/* The commands that accept an option. LIBRARY: mx_run_open. */
 enum mx_command {
     MX_CMD_RUN = 1,
     MX_CMD_TUNE = 2,
@@ -49,22 +50,23 @@ struct mx_group_name {
 };
 extern const struct mx_group_name mx_group_names[MX_GROUPS];
 
-/* With --resume: may be another than before; is compared with the store's, where it is given. */
+/* With --resume an option is free (it may have another value than before), or must be the same (a given value
+ * is compared with the store's). */
 enum mx_on_resume { MX_RESUME_FREE, MX_RESUME_SAME };
 
 struct mx_option;
 typedef int mx_take(const struct mx_option *row, const char *value, struct mx_options *options, mx_why *why);
 typedef const char *mx_value_at(int i); /* NULL behind the last one */
 
-/* Texts are sentences for users. In `more` a line is a paragraph, `word` is a word to be typed, and a line
- * "* `word`: text" belongs to a list. */
+/* A row. Texts are sentences for users. In `more` each line is a paragraph. `word` is a word to type, and a
+ * line "* `word`: text" is an item of a list. */
 struct mx_option {
     const char *name;
     int letter; /* short form or 0 */
     enum mx_group group;
     unsigned commands; /* of enum mx_command */
-    unsigned first;    /* those whose first page of help has it */
-    int words;         /* of its value on a command line; 0 = it has none */
+    unsigned first;    /* commands whose first page of help shows it */
+    int words;         /* words of its value on a command line; 0 = it has no value */
     bool repeats;      /* may be given several times */
     bool optional;     /* its value may be left out */
     mx_take *take;
@@ -73,31 +75,34 @@ struct mx_option {
     const char *argument;        /* form of the value */
     const char *summary, *more;  /* a sentence; paragraphs or NULL */
     mx_value_at *value_at;       /* values with a name, or NULL */
-    bool closed;                 /* it has no others */
-    const char *unit, *range;    /* range: where low and high do not say it */
-    const char *zero, *initial;  /* what 0 means; what holds without the option */
+    bool closed;                 /* there are no other values than these */
+    const char *unit, *range;    /* range: text for limits that low and high do not give */
+    const char *zero, *initial;  /* what 0 means; the value without the option */
     enum mx_on_resume on_resume; /* of options of a run */
-    /* Options that it contradicts, separated by blanks, and why; those of which it needs one. */
+    /* excludes: options that it contradicts, separated by blanks; because: the reason. needs: options of
+     * which at least one must be given. */
     const char *excludes, *because, *needs;
-    int fewest; /* words, where the last of `words`, numbers, may be left out; 0 = all are needed */
+    int fewest; /* the least number of words, if the last of its `words` numbers may be left out; 0 = all are
+                   needed */
 };
 
-/* Rows in the order of the manual; NULL behind the last one. */
+/* Returns row i, in the order of the manual; NULL after the last one. */
 const struct mx_option *mx_option_at(int i);
-/* NULL where no row of the command has this name. */
+/* Finds the row of a command by its name; NULL = there is none. */
 const struct mx_option *mx_option_find(enum mx_command command, const char *name);
 
-/* -EINVAL, and the name that was meant. name: so many bytes; dashes: as options are written there; way: where
- * they are listed. */
+/* Returns -EINVAL for an unknown option, with a sentence that suggests the nearest name. name has `length`
+ * bytes. dashes: what stands before an option there ("--" or ""). way: where options are listed. */
 int mx_no_option(enum mx_command command, const char *name, size_t length, const char *dashes,
                  const char *way, mx_why *why);
 
-/* Reads a value into its field. value: words are separated by blanks; NULL for an option without. 0, 1 =
- * help was asked for, -EINVAL. */
+/* Reads a value into its field. value: its words are separated by blanks; NULL if the option has no value. 0,
+ * 1 = help was asked for, -EINVAL. */
 int mx_option_take(const struct mx_option *row, const char *value, struct mx_options *options, mx_why *why);
-/* Was this option (its long form) given? */
+/* Was this option given? name: its long form. */
 bool mx_option_given(const struct mx_options *options, const char *name);
-/* Once all options are taken: checks that they agree, fills in what follows from them. -EINVAL. */
+/* Call it when all options are read: checks that they agree, and fills in values that follow from others.
+ * -EINVAL. */
 int mx_options_complete(enum mx_command command, struct mx_options *options, mx_why *why);
 
 #endif

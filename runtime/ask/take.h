@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* take.h - how the text of an option becomes a value: the functions that rows of the table name. Each reads
- * `value` (NULL for an option without) into the row's field. 0, 1 = help was asked for, -EINVAL. */
+/* take.h - the functions that read the text of an option; rows of the table name them. Each reads `value`
+ * (NULL if the option has no value) into the row's field. 0, 1 = help was asked for, -EINVAL. */
 #ifndef MX_ASK_TAKE_H
 #define MX_ASK_TAKE_H
 

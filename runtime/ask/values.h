@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* values.h - names that options take as values, and what is said of a name that is none of them. */
+/* values.h - names that are values of options, and the error for a name that is not one of them. */
 #ifndef MX_ASK_VALUES_H
 #define MX_ASK_VALUES_H
 
@@ -10,10 +10,10 @@ mx_value_at mx_value_output_frame, mx_value_backend, mx_value_advice, mx_value_r
 mx_value_at mx_value_tuner, mx_value_engine, mx_value_link, mx_value_accel, mx_value_side;
 mx_value_at mx_value_layout, mx_value_matrix_init;
 
-/* Is the word, so many bytes of it, one of the values? */
+/* Is the word, `length` bytes long, one of the values? */
 bool mx_is_value(mx_value_at *value_at, const char *word, size_t length);
-/* -EINVAL: "--dtype 'f46' is not known; take f64 or f32; did you mean f64?" `others`: what else is possible,
- * as " or a size", or "". */
+/* Returns -EINVAL with a sentence: "--dtype 'f46' is not known; take f64 or f32; did you mean f64?" `others`:
+ * what else the option accepts, such as " or a size", or "". */
 int mx_no_value(const struct mx_option *row, const char *word, size_t length, const char *others,
                 mx_why *why);
 
