@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fault - wraps another backend ("fault:NAME") and goes wrong on purpose, the same way for the same seed.
+/* fault - wraps another backend ("fault:NAME") and makes errors on purpose, the same ones for the same seed.
  * Tests only.
  *
- * Options, separated by commas: seed=N; eio=P, enospc=P (writes), short=P, eagain=P, refuse=P (submit takes
- * fewer) with probabilities P from 0 to 1; delay_us=N (a completion is held back for up to N microseconds);
- * reorder=1 (completions come in random order); fail=N (the N-th request alone gives EIO); fail_after=N (the
- * N-th request and all later ones give EIO: a device that dies); from=N (errors are for requests from byte N
- * of the place on, and only these are counted); sys=1 (bytes are moved by pread and pwrite of mx_sys on the
- * place, not by the wrapped backend, so that a table of calls sees them). Words for system calls (calls.c)
- * are left alone.
+ * Options, separated by commas: seed=N; eio=P, enospc=P (writes), short=P, eagain=P, refuse=P (submit starts
+ * fewer requests) with probabilities P from 0 to 1; delay_us=N (delays a completion by up to N microseconds);
+ * reorder=1 (completions come in random order); fail=N (only the N-th request gives EIO); fail_after=N (the
+ * N-th request and all later ones give EIO: a device that dies); from=N (only requests from byte N of the
+ * place on are counted and get errors); sys=1 (bytes are moved by pread and pwrite of mx_sys on the place,
+ * not by the wrapped backend, so that a table of calls sees them). Words for system calls (calls.c) are
+ * ignored here.
  *
  * The style is always the transfer style. A mapped backend is wrapped by copying to and from windows of its
  * mapping.

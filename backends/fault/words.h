@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* words.h - what a fault spec says: words NAME=VALUE, separated by commas. */
+/* words.h - reads a fault spec: words NAME=VALUE, separated by commas. */
 #ifndef MX_FAULT_WORDS_H
 #define MX_FAULT_WORDS_H
 
@@ -17,8 +17,8 @@ struct mx_fault_settings {
     bool has_call_word;
 };
 
-/* NULL = no words. Every word must be known and every value a number in its range: else -EINVAL and a
- * sentence. */
+/* Reads a spec; NULL = no words. -EINVAL with a sentence if a word is unknown or a value is out of its range.
+ */
 int mx_fault_parse(const char *spec, mx_why *why, struct mx_fault_settings *out);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* skeleton - a backend to copy and fill: synchronous pread and pwrite behind the transfer style.
  *
- * It works, is compiled and tested, and is in no table. To make a backend of your own:
+ * It works, and is compiled and tested, but no table names it. To make a backend of your own:
  *
  *   1. copy this file to backends/NAME/NAME.c and name its table mx_NAME,
  *   2. add mx_NAME to backends/table.c, from which all of core takes them,
  *   3. add it to `targets` of tests/unit/test_conformance.c,
  *   4. run build/release/test_conformance -j1, which takes about a minute.
  *
- * docs/extending.md says what else names backends. What core does, and a backend therefore must not:
- * splitting, coalescing, retry of EAGAIN and EINTR, finishing of short transfers, timing, counting, checks of
+ * docs/extending.md says where else a backend must be named. Core does the following, so a backend must not:
+ * splitting, joining, retry of EAGAIN and EINTR, finishing of short transfers, timing, counting, checks of
  * the place. A backend keeps no statistics. Report what happened, as it happened.
  *
  * Threads: probe, open, close are called by one thread with nothing under way. submit and reap come from one

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* swap - Buffers are anonymous memory that the kernel moves to swap space; Blocks are locked in DRAM. */
+/* swap - Buffers are anonymous memory that Linux moves to swap space; Blocks are locked in DRAM. */
 #include <memext/backend.h>
 
 #include <errno.h>

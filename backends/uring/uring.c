@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* uring - io_uring: O_DIRECT with registered memory and a registered file, or buffered I/O that leaves
- * nothing in the page cache. What cannot be had is told in facts.note. */
+ * nothing in the page cache. facts.note says which of these do not work here. */
 #include <memext/backend.h>
 
 #include <errno.h>

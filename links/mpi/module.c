@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* module.c - the part of the link mpi that is compiled with an MPI: one shared object for each
- * (memext-openmpi.so, memext-mpich.so), loaded by link/mpi.c. Nothing waits in here: MPI libraries wait by
- * turning. Callers see to it that one thread at a time is in here. */
+/* module.c - the part of the link mpi that is compiled with an MPI. There is one shared object for each MPI
+ * (memext-openmpi.so, memext-mpich.so), which link/mpi.c loads. No function here waits, since MPI libraries
+ * wait by polling, which occupies a core. Callers make sure that only one thread at a time calls functions of
+ * this file. */
 #include <mpi.h>
 
 #include <stdlib.h>
@@ -9,13 +10,13 @@
 
 #include "mpi_module.h"
 
-/* Messages go in pieces, several of which are under way at a time. Most MPIs send what is as small as that
- * at once; of larger messages they announce the first, wait for an answer and then move the rest, and over
- * TCP that answer stands in one stream behind all that goes the other way: two large messages that begin one
- * a little after the other would take turns. */
+/* Messages go in pieces, several of which are under way at a time. Most MPIs send a message as small as a
+ * piece at once. They announce a larger one, wait for an answer and then send it. Over TCP that answer queues
+ * in the same stream behind all data in its direction. So two large messages that begin shortly one after the
+ * other would take turns. */
 enum { PIECE_BYTES = 16 << 10, PIECES = 128 };
 
-/* Transfers of any length are cut. Pieces of one tag arrive in their order. */
+/* A transfer of any length, cut into pieces. Pieces of one tag arrive in order. */
 struct transfer {
     char *data;  /* of the next piece, */
     size_t left; /* and how much is not posted */

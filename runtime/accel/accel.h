@@ -33,7 +33,7 @@ struct mx_accel_options {
 };
 
 struct mx_accel_facts {
-    char name[16];         /* of the table */
+    char name[16];         /* its name in the table */
     char device[128];      /* the device's own name */
     int32_t number;        /* number of the device, as in device=N; -1 = none was named or chosen by number */
     int32_t sharers;       /* processes that share it, see mx_accel_options; at least 1 */

@@ -9,9 +9,9 @@ struct mx_buffer {
     mx_device *device;
     char name[16];
     uint64_t offset_bytes, bytes;
-    uint64_t span_bytes;            /* bytes, rounded up to the alignment: transfers may reach so far */
+    uint64_t span_bytes;            /* bytes, rounded up to the alignment: transfers may end there */
     char *base;                     /* mapped style */
-    struct mx_integrity *integrity; /* NULL: nothing is checked */
+    struct mx_integrity *integrity; /* NULL: data is not checked */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* find.c - a backend by its name. A file of its own: it reads the table of backends, and backends need
- * help.c. */
+/* find.c - finds a backend by its name. It is a file of its own, since it needs the table of backends, and
+ * backends need help.c. */
 #include <memext/backend.h>
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hashes.c - the sums of a store that nobody has opened, for whoever reads its Buffers as files. */
+/* hashes.c - reads the checksums of a store without opening a device, for programs that read its Buffers as
+ * files. */
 #include "core/integrity_private.h"
 
 #include "core/store.h"

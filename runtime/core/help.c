@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* help.c - what core gives to backends (backend.h). */
+/* help.c - functions of core that help backends (backend.h). */
 #include <memext/backend.h>
 
 #include <errno.h>

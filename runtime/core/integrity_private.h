@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* integrity_private.h - the sums of a Buffer's units, between the files that keep them.
+/* integrity_private.h - the checksums of a Buffer's units, for the files that keep them.
  *
  *     0 KiB header    4 KiB sums: 32 bits a unit, 0 = not known
  *
- * This is the table in DRAM and, as it was at the last save, the extent. The header tells a table that was
- * saved whole from anything else that may lie there.
+ * This is the table in DRAM and, as it was at the last save, in the extent. The header distinguishes a table
+ * that was saved whole from any other content of the extent.
  */
 #ifndef MX_INTEGRITY_PRIVATE_H
 #define MX_INTEGRITY_PRIVATE_H
@@ -20,19 +20,19 @@ struct mx_sums_header {
     char magic[8];
     uint64_t unit_bytes, n_units;
     uint64_t sums_hash; /* XXH3-64 of the sums */
-    uint64_t bytes;     /* of the units; 0: of an older memext, the Buffer's */
+    uint64_t bytes;     /* length of all units; 0 (older versions of memext): that of the Buffer */
 };
 
 struct mx_integrity {
     uint64_t bytes, unit_bytes, n_units;
     mx_block *block; /* header and sums */
     uint64_t block_bytes;
-    uint32_t *sums;         /* in it */
-    mx_buffer *extent;      /* NULL: nothing outlives the process here */
+    uint32_t *sums;         /* in `block` */
+    mx_buffer *extent;      /* NULL: the device is not durable */
     _Atomic int64_t damage; /* first byte of the first unit found damaged, -1 = none */
 };
 
-/* Of one unit, never 0. */
+/* Returns the checksum of one unit, never 0. */
 uint32_t mx_sum_of(const void *unit, uint64_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* place.h - finding, checking and locking the file or block device that a path names. */
+/* place.h - finds, checks and locks the file or block device that a path names. */
 #ifndef MX_PLACE_H
 #define MX_PLACE_H
 
@@ -9,18 +9,18 @@
 #include <memext/backend.h>
 #include <sys/stat.h>
 
-/* Name of the one extent of a file of the user. */
+/* The name of the one extent of a file of the user. */
 #define MX_FILE_BUFFER "file"
 
 struct mx_found {
     struct mx_place place; /* place.path points to path below */
     char path[4096];
-    int sync_fd;  /* the same once more, O_DSYNC: superblocks are written by it */
-    dev_t device; /* number of what was opened, which alone may be removed */
+    int sync_fd;  /* the same file opened with O_DSYNC, for writing superblocks */
+    dev_t device; /* device and inode of the opened file: only this file may be removed */
     ino_t inode;
     bool directory;     /* the path was a directory: the file in it is ours to remove */
     bool created;       /* the file was not there before */
-    bool signature;     /* --force was needed to pass a known signature */
+    bool signature;     /* a known signature is there, which --force overwrites */
     bool beside;        /* what is there stays until the first commit of the new store */
     bool finished_lost; /* a finished run is in the store that will be overwritten */
     struct mx_storage storage;
@@ -29,43 +29,47 @@ struct mx_found {
     int slot;
 };
 
-/* What a path names: path is the file or block device (of a directory, the store in it), *directory tells,
- * *st is its stat or, if nothing is there yet, all zero but for the mode of a regular file. */
+/* Finds what a path names. `path` becomes the file or block device; for a directory it is the store in it,
+ * and *directory is true. *st is its stat. If nothing is there yet, *st is zero except for the mode of a
+ * regular file. */
 int mx_place_name(const char *asked, mx_why *why, char path[4096], bool *directory, struct stat *st);
 
 /* Does the name end in .memext or .store? Only such a path becomes a new file if nothing is there yet.
  * Otherwise a missing directory or a typing mistake would become a file. */
 bool mx_place_is_new_store(const char *path);
-/* Can a run begin there, as far as a look tells? Nothing is opened. Errors as mx_device_open. */
+/* Says whether a run can begin there, as far as a look tells. Opens nothing. Errors as of mx_device_open. */
 int mx_place_check(const char *path, mx_why *why);
 
-/* Opens and locks; nothing is written but for an empty new file. Errors as mx_device_open. out is large and
- * must not be moved afterwards. */
+/* Opens and locks the place. Writes nothing, but makes an empty file if it is new. Errors as of
+ * mx_device_open. *out is large and must not be moved afterwards. */
 int mx_place_find(const struct mx_device_options *options, mx_why *why, struct mx_found *out);
-/* A file of the user, opened by fd (which stays the caller's), path for messages: only read, never locked,
- * removed or made longer. Its one extent is all of it. -ENOTBLK (no regular file), -errno. */
+/* Makes a file of the user the place. fd is open and belongs to the caller; the path is for messages. The
+ * file is only read, never locked, removed or made longer. Its one extent is the whole file. -ENOTBLK (not a
+ * regular file), -errno. */
 int mx_place_take_file(int fd, const struct mx_device_options *options, mx_why *why, struct mx_found *out);
-/* Space for Buffers: of the device, or, behind the first used_bytes of a file, what the file has already and
- * what is free in the file system. */
+/* Returns the space for Buffers in bytes: that of the block device, or what a file has after its first
+ * used_bytes plus what is free in its file system. */
 uint64_t mx_place_capacity(const struct mx_found *found, uint64_t used_bytes);
-/* Could a new store be made at options->path? Nothing is opened for writing, locked or made. Errors as
- * mx_place_find's; path: that of the store; *storage: what it would be on; *room: space for Buffers there. */
+/* Says whether a new store could be made at options->path. Opens nothing for writing, and locks and makes
+ * nothing. Errors as of mx_place_find. `path` becomes that of the store, *storage what it would be on, *room
+ * the space for Buffers there. */
 int mx_place_ask(const struct mx_device_options *options, bool beside, mx_why *why, char path[4096],
                  struct mx_storage *storage, uint64_t *room);
-/* Makes a new store: whatever was there is lost from here on. The file of a former store keeps its blocks:
- * writing them again is faster than the first write into new ones. File and name are durable afterwards. */
+/* Makes a new store; the old content is lost. The file of a former store keeps its blocks, since writing them
+ * again is faster than a first write to new ones. The file and its name are durable afterwards. */
 int mx_place_take(struct mx_found *found, mx_why *why);
-/* Goes on with the store that is there: what was found is on stable storage, and whole, afterwards. */
+/* Takes over the store in the place. Afterwards the superblock that was found is on stable storage, with both
+ * copies intact. */
 int mx_place_adopt(struct mx_found *found, mx_why *why);
-/* Gives up what a file has behind its first used_bytes. */
+/* Cuts a file after its first used_bytes. */
 void mx_place_trim(struct mx_found *found, uint64_t used_bytes);
-/* Removes the file that was opened, if its name is still its own. Takes no lock and no memory. */
+/* Removes the file that was opened, if its name still leads to it. Takes no lock and no memory. */
 void mx_place_remove(const struct mx_found *found);
-/* Closes, and removes the file if asked. */
+/* Closes the place, and removes the file if asked. */
 void mx_place_leave(struct mx_found *found, bool remove);
-/* Does an error of flock say that there are none in this file system? */
+/* Does an error of flock mean that this file system has no locks? */
 bool mx_place_has_no_locks(int err);
-/* Does anybody work on what fd has opened? It must hold no flock, and waits for a process that is ending. */
+/* Does anybody work on the file of fd? fd must hold no flock. Waits for a process that is ending. */
 bool mx_place_in_use(int fd);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* place_lock.c - the locks of a place.
  *
- * Two of them, on the file or device itself. flock keeps all others out. Every descriptor that carries
- * requests holds a shared record lock besides (of its open file description, so that it lasts until the
- * kernel has let go of the last request, even of a process that was killed): whoever comes next waits for
- * these to go, and a look at a store sees that it is in use, for they can be asked about without being taken.
- * File systems without record locks have flock alone.
+ * There are two, on the file or device itself. flock keeps all others out. Every descriptor that carries
+ * requests also holds a shared record lock. It belongs to the open file description, so it lasts until Linux
+ * has ended the last request, even of a process that was killed. The next user of the place waits until these
+ * locks are gone. They can be queried without being taken, so a look at a store sees that it is in use. On
+ * file systems without record locks there is only flock.
  *
- * A process that was killed keeps its locks until Linux has taken it apart, which takes a moment with much
- * memory or many requests. So nobody is refused because of one that is ending: he waits.
+ * A process that was killed keeps its locks until Linux has freed its resources, which takes a moment with
+ * much memory or many requests. So a place whose holder is ending is not refused: the next user waits.
  */
 #include "core/place_private.h"
 

@@ -18,8 +18,8 @@ struct mx_queue_setup {
     void *state;
     uint32_t depth, max_request_bytes, align_bytes, workers;
     bool schedule; /* mapped style: populate before reading, drop after every piece */
-    /* Transfer style: the place ends here, in the middle of a block: a read that reaches it is whole, and
-     * counts with the block. 0 = whole blocks only. */
+    /* Transfer style: the place ends here, in the middle of a block. A read that reaches this end is
+     * complete, and counts as the whole block. 0 = the place has whole blocks only. */
     uint64_t end_bytes;
 };
 
@@ -27,16 +27,17 @@ int mx_queue_create(const struct mx_queue_setup *setup, mx_why *why, struct mx_q
 /* Waits for all tickets, then ends the threads. NULL allowed. */
 void mx_queue_free(struct mx_queue *queue);
 
-/* spans are checked by the caller; offsets are relative to base_offset_bytes of the place (transfer style)
- * and to base (mapped style). -ENOMEM. */
+/* Posts a transfer. The caller has checked the spans. Offsets count from base_offset_bytes of the place
+ * (transfer style) or from base (mapped style). -ENOMEM. */
 int mx_queue_post(struct mx_queue *queue, bool write, const struct mx_span *spans, size_t n,
                   uint64_t base_offset_bytes, void *base, mx_ticket **out);
-/* The first error of a write, 0 = none so far. */
+/* Returns the first error of a write; 0 = none so far. */
 int mx_queue_write_error(struct mx_queue *queue);
-/* Whoever waits for this ticket compares what was read with the table (NULL: with none). Called before
- * anybody can wait. */
+/* Makes mx_wait compare what was read with the table (NULL = with none). Called before anybody can wait for
+ * the ticket. */
 void mx_ticket_check(mx_ticket *ticket, struct mx_integrity *table);
-/* Of what is moved without the queue: counted as one request, and its time like that of others. */
+/* For data that is moved without the queue: counts it as one request, and its time as that of other requests.
+ */
 void mx_queue_move_begins(struct mx_queue *queue, bool write);
 void mx_queue_move_ends(struct mx_queue *queue, bool write, uint64_t bytes);
 void mx_queue_counters(struct mx_queue *queue, struct mx_counters *out);

@@ -9,8 +9,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Owned by the caller of mx_buffer_read; the queue does not touch it after `done`. The fields above `lock`
- * are guarded by the queue's lock. */
+/* A ticket belongs to the caller of mx_buffer_read; the queue does not touch it after `done`. The queue's
+ * lock guards the fields above `lock`. */
 struct mx_ticket {
     struct mx_ticket *next;
     bool write;
@@ -19,13 +19,13 @@ struct mx_ticket {
     uint64_t in_flight; /* pieces taken and not finished */
     uint64_t base_offset_bytes;
     char *base;
-    size_t n, at;         /* spans; the one that the next piece comes from */
-    uint64_t at_bytes;    /* and how much of it was taken */
-    pthread_mutex_t lock; /* for the end alone */
+    size_t n, at;         /* number of spans; the span that the next piece comes from */
+    uint64_t at_bytes;    /* bytes of that span that were taken */
+    pthread_mutex_t lock; /* guards the end of the ticket */
     pthread_cond_t ended;
     atomic_bool done;
     struct mx_bell *bell;           /* of the thread that posted it */
-    struct mx_integrity *integrity; /* of mx_wait alone; NULL: nothing is compared */
+    struct mx_integrity *integrity; /* used by mx_wait only; NULL: nothing is compared */
     struct mx_span spans[];
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sized.h - structs of programs that begin with their size (memext.h): what both sides know of one is copied.
- * Size 0 stands for the fields of version 0.1. */
+/* sized.h - copies structs of programs that begin with their size (memext.h), as far as program and library
+ * both know their fields. Size 0 stands for the fields of version 0.1. */
 #ifndef MX_SIZED_H
 #define MX_SIZED_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* supersede.c - a new store in the place of one that its run begins with.
+/* supersede.c - replaces a store by a new one whose run begins with the state of the old store.
  *
  *     superblock of the former store  --first commit-->  superblock of the new one
  *
- * Until then whoever looks finds the former store. The new one lies beside the Buffers that hold its state.
- * What is written after the first commit alone may lie where these are.
+ * Until the first commit, everybody finds the former store. The new store lies beside the Buffers with the
+ * former state. Buffers that are written only after the first commit may overlap those.
  */
 #include "core/device.h"
 #include "core/size.h"

@@ -9,18 +9,19 @@
 
 enum { MOST_PARTS = 2, LANES = 5 };
 
-/* One direction at one end: a thread that does one message after the other. */
+/* One direction at one end: a thread that handles one message after another. */
 struct lane {
     struct mx_link *link;
     pthread_t thread;
-    pthread_mutex_t lock; /* the rest */
+    pthread_mutex_t lock; /* guards the rest */
     pthread_cond_t changed;
     bool begun, ending, busy, stopped;
     struct iovec part[MOST_PARTS];
     size_t piece_bytes;
-    int64_t pieces, ready, done; /* of the message: all, those that may go, those that have gone or come */
-    int64_t asked;               /* so many of them somebody has asked for, and not got */
-    struct mx_bell *bell;        /* who is to hear of those */
+    int64_t pieces, ready,
+        done;      /* pieces of the message: all, those that may be sent, those that were sent or received */
+    int64_t asked; /* pieces that somebody waits for */
+    struct mx_bell *bell; /* rung when these have come */
     int n, err;
     uint64_t bytes;
     int peer;
@@ -43,14 +44,14 @@ static inline struct lane *lane_of(mx_link *l, int i) { return i < 4 ? &l->lane[
 /* ---- lanes.c */
 
 void mx_lane_make(mx_link *link, struct lane *lane, bool sends, int peer, enum mx_channel channel);
-/* Lets its thread end, and waits for that. */
+/* Ends its thread, and waits for that. */
 void mx_lane_end(struct lane *lane);
-/* Posts a message, of which so many pieces may go. -EBUSY where one is under way. */
+/* Posts a message, whose first `ready` pieces may be sent. -EBUSY if a message is under way. */
 int mx_lane_post(struct lane *lane, const struct iovec *part, int parts, size_t piece_bytes, int64_t ready,
                  mx_why *why);
-/* Are so many pieces done? 1, 0 or -errno with a sentence. */
+/* Are `pieces` pieces done? 1, 0 or -errno with a sentence. */
 int mx_lane_done(struct lane *lane, int64_t pieces, bool wait, mx_why *why);
-/* Before bytes are sent or received: both sides say how many, where the link asks for that. */
+/* Before a transfer, both sides tell the number of bytes, if the link has a function for that (agree). */
 int mx_link_agree(const struct mx_link *link, int peer, enum mx_channel channel, size_t bytes, bool sends);
 /* Returns err, with the sentence of a rank that cannot be reached. */
 int mx_link_gone(const mx_link *link, int peer, int err, mx_why *why);
