@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* accel_private.h - inside engine/ only: what the files accel_*.c that follow levels share. Functions return
- * 0 or -errno, which the accelerator remembers with its sentence; *number: of the last operation in the queue
- * of the levels. */
+/* accel_private.h - inside engine/ only: shared by the files accel_*.c that handle rows after a level.
+ * Functions return 0 or -errno; the accelerator remembers the error with its sentence. *number: the last
+ * operation in the queue of the levels. */
 #ifndef MX_ACCEL_PRIVATE_H
 #define MX_ACCEL_PRIVATE_H
 
@@ -9,7 +9,7 @@
 
 enum { LANES = 8, POINT_NUMBERS = 8, LEAST_BYTES = 1 << 20, PENDING = 256 };
 
-/* Values that were gathered: probes [from, from + n) of a window, of which it has some. */
+/* Gathered values: of the probes [from, from + n) of a window. */
 struct gathered {
     int64_t call, step, array; /* array: of the system */
     int64_t y0, y1, z0, z1;
@@ -20,13 +20,13 @@ struct mx_accel_after {
     mx_accel *accel;
     const struct mx_work *work;
     const struct mx_problem *problem;
-    struct mx_after after;      /* but for the reach */
+    struct mx_after after;      /* its reach is not used */
     int64_t n_sources, longest; /* steps of the longest wavelet */
     char *source, *amplitude, *probe, *value, *lane, *old;
     char *series;         /* the engine's */
-    int64_t values, next; /* room for them; where the next go */
+    int64_t values, next; /* room for values; where the next ones go */
     struct gathered gathered[PENDING];
-    int64_t first, end; /* of them, at i % PENDING */
+    int64_t first, end; /* first and end of those pending, at i % PENDING */
     int64_t lane_bytes, old_planes;
     double *host_value, *host_lane; /* lanes: of the change, then of each reduction */
     int32_t n_reduce;
@@ -78,7 +78,7 @@ int mx_accel_take_norms(struct mx_accel_after *d, const struct mx_advance *a, in
 
 /* ---- accel_frames.c */
 
-/* Cells of sides about a node that are 0 (engine/after.h), of planes [z0,z1) that level l has computed. */
+/* Sets the cells of odd-node sides to 0 (engine/after.h), in planes [z0,z1) that level l has computed. */
 int mx_accel_make_zeros(struct mx_accel_after *d, const struct mx_advance *a, int32_t l, int64_t z0,
                         int64_t z1, int64_t *number);
 int mx_accel_refresh_x(struct mx_accel_after *d, const struct mx_advance *a, int32_t l, int64_t *number);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* accel_room.h - what the engine of accelerators needs there beside the arrays. */
+/* accel_room.h - memory that the engine needs on an accelerator, beside the arrays. */
 #ifndef MX_ACCEL_ROOM_H
 #define MX_ACCEL_ROOM_H
 
 #include "system/points.h"
 
-/* Of a device that is not here, at most: tables of points, and room for what is gathered before it is got.
- * Such memory is to be left to it. */
+/* Returns the most bytes that it needs on a device that is not `here`: tables of points, and room for
+ * gathered values before they are transferred. The plan must leave this memory free. */
 uint64_t mx_accel_extra_bytes(const struct mx_problem *problem, const struct mx_sources *sources,
                               const struct mx_points *probes, bool norms);
 
-/* Likewise of parameters over time, which have a value for every step from the run's beginning. */
+/* Steps whose values of parameters over time are on the device: all from the run's beginning. */
 static inline int64_t mx_accel_series_steps(const struct mx_problem *p) {
     return p->done + p->nt > 1 ? p->done + p->nt : 1;
 }
-/* Values before those of parameter `series` of them. */
+/* Number of values before those of the parameter over time number `series`. */
 static inline int64_t mx_accel_series_at(const struct mx_problem *p, int32_t series) {
     int64_t n = 0;
     for (int32_t i = 0; i < series; i++)

@@ -7,13 +7,13 @@
 
 struct mx_after;
 
-/* The whole text for a problem whose arrays lie as in this view, to be freed; with `after` also the kernels
- * of what happens to rows that a level has written. -ENOMEM; -ENOTSUP with a sentence where there is no text:
- * a kernel that was built elsewhere. */
+/* Makes the whole text for a problem whose arrays lie as in this view; the caller frees *out. With `after` it
+ * also has the kernels for rows that a level has written. -ENOMEM; -ENOTSUP with a sentence if the kernel's
+ * source is not known (a .so of the user). */
 int mx_accel_text(const struct mx_work *work, const struct mx_view *view, const struct mx_after *after,
                   bool fused, mx_why *why, char **out);
 
-/* Kernels in it. MX_ACCEL_REDUCE + i: reduction i of the norms that are asked for. */
+/* The kernels of the text. MX_ACCEL_REDUCE + i: reduction i of the norms of the run. */
 enum mx_accel_kernel {
     MX_ACCEL_CELL,
     MX_ACCEL_SOURCES,
@@ -23,13 +23,14 @@ enum mx_accel_kernel {
     MX_ACCEL_CHANGE,
     MX_ACCEL_REDUCE
 };
-/* Planes that a work item of a cell's kernel goes through: what it has read for one is still near for the
- * next. */
+/* Planes that a work item of a cell's kernel computes one after the other: what it reads for one plane is
+ * still in cache or registers for the next. */
 enum { MX_ACCEL_DEEP = 16 };
-/* Two levels in one launch: work items of a group and planes that it goes through, and the kernel's number,
- * where it is there and nothing is asked of rows. */
+/* For two levels in one launch: the work items of a group, the planes that it computes, and the kernel's
+ * number in a text without `after`. */
 enum { MX_ACCEL_GROUP_X = 32, MX_ACCEL_GROUP_Y = 16, MX_ACCEL_TILE_Z = 64, MX_ACCEL_FUSED = 1 };
-/* Can there be one? Jacobi of one stage, and a group's memory holds what it keeps. */
+/* Can there be such a kernel? It needs the form jacobi with one stage, and a group's memory must hold its
+ * planes. */
 bool mx_accel_fuses(const struct mx_problem *problem);
 
 enum { MX_ACCEL_TEXT_KERNELS = MX_MAX_STAGES + 10 + MX_MAX_REDUCES };
@@ -40,7 +41,8 @@ struct mx_accel_names {
 };
 void mx_accel_names(const struct mx_problem *problem, const struct mx_after *after, bool fused,
                     struct mx_accel_names *out);
-/* The number of a kernel in these names; where levels of a step differ, that of the level. */
+/* Returns the number of a kernel in these names; if the levels of a step differ, of the kernel for this
+ * level. */
 int32_t mx_accel_kernel(const struct mx_problem *problem, enum mx_accel_kernel kernel, int64_t level);
 
 #endif

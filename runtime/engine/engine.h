@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* engine.h - advance regions of DRAM by k levels. An engine knows nothing of storage.
+/* engine.h - engines advance regions of DRAM by k levels. An engine knows nothing of storage.
  *
  * A view is the pair of DRAM arrays of a problem, addressed in Buffer coordinates (rows 0..ny+2h,
  * planes 0..nz+2h, frame included; ghost layers lie beyond). Level l of a call reads array (parity+l)&1 and
@@ -9,13 +9,13 @@
  *
  * After a call both arrays are as if the levels had been done one after the other, except for used-up cells.
  * A cell of a level before the last is used up if it and all its neighbours lie in the next level's window.
- * Nothing can need it any more, and an engine need not write it. Where the form reads the old value, no cell
- * is used up: every level is written, but no cell of the x frame.
+ * Nothing needs it any more, and an engine need not write it. If the form reads the old value, no cell is
+ * used up: every level is written, except for the x frame.
  *
- * Calls are asynchronous: what they do is as if they were done one after the other, in the order posted. An
- * engine finds out for itself what of a call can begin while the ones before it end. What it cannot see are
- * planes of different z that share a slot of a ring: two calls may be under way together only if all planes
- * that the two touch have slots of their own.
+ * Calls are asynchronous. The result is as if they were done one after the other, in the order of posting. An
+ * engine decides which part of a call can begin while earlier calls still run. It does not see that planes of
+ * different z share a slot of a ring. So two calls may be under way together only if all planes that they
+ * touch have slots of their own.
  */
 #ifndef MX_ENGINE_H
 #define MX_ENGINE_H
@@ -35,28 +35,31 @@ struct mx_view {
     const struct mx_fixed_view *fixed; /* [mx_fixed_count]: the fields of C; NULL = none */
 };
 
-/* One field of C in DRAM, with the view's offsets. Plane z stands in slot (z + z_offset) mod slots. There its
- * row y, frame counted, begins at
+/* One read-only field (of C) in DRAM, with the view's offsets. Plane z is in slot (z + z_offset) mod slots.
+ * Its row y, frame counted, begins at
  *
  *     base + slot * slot_pitch + ((offset + z*file_plane_pitch + y0*row_pitch) mod align) + (y - y0) *
  * row_pitch
  *
- * with y0 = -y_offset: what stands before a plane in its slot are bytes of the file that had to be
- * transferred with it. In a Buffer of our own that is nothing; on a mapped one slots are planes, align is 1
- * and slot_pitch the plane pitch of the file. */
+ * with y0 = -y_offset. Before a plane its slot may hold bytes of the file that had to be transferred with it.
+ * In a Buffer of the run there are none. In a mapped Buffer slots are planes, align is 1, and slot_pitch is
+ * the plane pitch of the file. */
 struct mx_fixed_view {
     char *base;
     int64_t slots, slot_pitch_bytes, row_pitch_bytes;
     int64_t offset_bytes, file_plane_pitch_bytes, align_bytes; /* as in mx_fixed_layout */
-    /* Ghost planes are those of the file that they stand for: first + (z - first) mod period; 0 = none */
+    /* Ghost plane z is plane first + (z - first) mod period of the file; period 0 = no ghost planes */
     int64_t first_plane, period_planes;
 };
 
-/* A profile (system/profile.h) has slots 0: row y of plane z begins at base + offset + z * file_plane_pitch +
- * y
- * * row_pitch. Both pitches may be 0. */
+/* A profile (system/profile.h) has slots 0. Its row y of plane z begins at
+ *
+ *     base + offset + z * file_plane_pitch + y * row_pitch
+ *
+ * Both pitches may be 0. */
 static inline bool mx_view_is_profile(const struct mx_fixed_view *f) { return f->slots == 0; }
-/* The view of field i of C, a profile, for a rank's problem; base: where its memory begins. */
+/* Returns the view of field i of C, which is a profile, for a rank's problem. base: where its memory begins.
+ */
 struct mx_fixed_view mx_view_of_profile(const struct mx_problem *problem, int32_t i, char *base);
 
 static inline int64_t mx_view_fixed_plane(const struct mx_fixed_view *f, int64_t z) {
@@ -89,15 +92,15 @@ struct mx_advance {
     const struct mx_window
         *window; /* [levels]: what level l+1 computes. Windows of successive levels allow execution in the
                     order of levels, and shift by at most h per level towards lower z at the upper end */
-    struct mx_front front; /* cuts the windows; of seams likewise */
-    int32_t first, end;    /* windows before the first and from the end on have no planes, and no seams come
-                              with them; end 0: all may have some */
+    struct mx_front front; /* cuts the windows, and likewise the seams */
+    int32_t first, end;    /* only windows first to end - 1 may have planes and seams; end 0: all windows */
     struct mx_seam seam_in, seam_out; /* stream with strips; zeroed otherwise */
-    /* NULL, or what gets the interior cells that are not finite of the state with which the call ends: of its
-     * last level, of a staggered system of its last two, after `after`. Engine "device" passes over it. */
+    /* NULL, or it receives the interior cells that are not finite in the state with which the call ends: of
+     * its last level (of a staggered system its last two), after `after` was done. The engine "device"
+     * ignores it. */
     struct mx_finding *finding;
-    const struct mx_after *after; /* what happens to the rows that a level has written, levels counted as
-                                     first_level is; NULL = nothing */
+    const struct mx_after *after; /* what happens to rows that a level has written; its levels count like
+                                     first_level; NULL = nothing */
 };
 
 static inline struct mx_window mx_window_at(const struct mx_advance *a, int32_t l) {
@@ -111,28 +114,28 @@ struct mx_engine_options {
     int64_t row_pitch_bytes;
     int32_t threads;                        /* >= 1 */
     int64_t iy, iz, slab, tile, ct, column; /* as in mx_plan, 0 = choose */
-    int64_t levels, rows, planes;           /* hints: largest levels, rows and planes of a call */
-    struct mx_accel *accel; /* engine "device": whose memory the views' addresses are of; else NULL */
+    int64_t levels, rows, planes;           /* hints: the most levels, rows and planes of a call */
+    struct mx_accel *accel; /* engine "device": the accelerator whose memory the views address; else NULL */
 };
 
 typedef struct mx_engine mx_engine;
 
 struct mx_engine_ops {
     const char *name, *summary;
-    /* planes one ADVANCE of a z-pipelined schedule should move on; pure. */
+    /* Returns the planes by which one ADVANCE of a z-pipelined schedule should move on; pure. */
     int64_t (*slab)(const struct mx_engine_options *options);
-    /* update rate with these slab and levels as a share, 0 to 1, of the rate with its own slab and many
-     * levels; pure. */
+    /* Returns the update rate with this slab and these levels as a share, 0 to 1, of the rate with the
+     * engine's own slab and many levels; pure. */
     double (*efficiency)(const struct mx_engine_options *options);
     int (*create)(const struct mx_engine_options *options, mx_why *why, mx_engine **out);
-    /* Hands over a call and returns its number: 1, 2, 3... What the windows and seams point to must stay
-     * until it is done. Blocks while too many are under way (some engines: until this one is done). Calls are
-     * posted and waited for by one thread. */
+    /* Hands over a call and returns its number: 1, 2, 3... The tables of windows and seams must stay valid
+     * until the call is done. It blocks while too many calls are under way (some engines: until this one is
+     * done). One thread posts calls and waits for them. */
     int64_t (*post)(mx_engine *engine, const struct mx_advance *advance);
-    int64_t (*done)(mx_engine *engine);              /* calls done so far, in order */
-    void (*wait)(mx_engine *engine, int64_t number); /* until so many are done */
-    void (*free)(mx_engine *engine);                 /* every call done */
-    /* what it chose, for the plan: fills the fields that were 0. */
+    int64_t (*done)(mx_engine *engine);              /* returns how many calls are done, in order */
+    void (*wait)(mx_engine *engine, int64_t number); /* waits until call `number` is done */
+    void (*free)(mx_engine *engine);                 /* call it when every call is done */
+    /* Fills the fields of the plan that were 0 with what the engine chose. */
     void (*describe)(const mx_engine *engine, struct mx_plan *plan);
 };
 

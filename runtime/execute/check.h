@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* check.h - inside execute/ only: what verify.c and verify_levels.c share of a plain recomputation. */
+/* check.h - inside execute/ only: a plain recomputation, shared by verify.c and verify_levels.c. */
 #ifndef MX_CHECK_H
 #define MX_CHECK_H
 
@@ -11,22 +11,24 @@ struct check {
     mx_kernel_fn *kernel; /* NULL: the system's row functions */
     bool pairs;
     mx_block *block;
-    char *planes; /* ring of 2h+1 planes for each level (pairs: from -1) to depth-1, one plane for the last */
+    char *planes;  /* a ring of 2h+1 planes for each level from 0 (pairs: -1) to depth-1, one plane for the
+                      last */
     int64_t depth; /* levels of this pass */
     int64_t reach; /* 2h+1 */
     int64_t done;  /* levels of earlier passes */
     int64_t fixed_slots;
     mx_block *fixed_block[MX_MAX_FIXED];
     struct mx_fixed_view fixed[MX_MAX_FIXED];
-    struct mx_view view;                            /* of C alone */
-    struct mx_plane_stream *result[2], *scratch[2]; /* newest and the other array: the last level's planes are
-                                                       compared with, or written to */
+    struct mx_view view; /* of the read-only fields alone */
+    struct mx_plane_stream *result[2],
+        *scratch[2]; /* streams of the newest array and the other one: the last level's planes are compared
+                        with `result`, or written to `scratch` */
     int64_t cells;
     struct mx_sides sides;
     bool ghost; /* z is periodic */
     mx_block *kept_block;
-    char *kept; /* periodic z, passes after the first: the planes that its end needs again and has overwritten
-                   meanwhile, those of the other array behind them */
+    char *kept; /* periodic z, passes after the first: planes that the end of the pass needs again after they
+                   were overwritten; those of the other array follow */
     int64_t deepest;
     mx_why *why;
 };
@@ -37,7 +39,7 @@ static inline char *mx_check_plane(const struct check *c, int64_t level, int64_t
     return c->planes + i * c->v->layout->plane_pitch_bytes;
 }
 
-/* Planes that level `level` of this pass computes, or has of what it begins with. */
+/* The planes that level `level` of this pass computes; for level 0 those that the pass begins with. */
 struct extent {
     int64_t first, end;
 };
@@ -47,18 +49,19 @@ static inline struct extent mx_check_extent(const struct check *c, int64_t level
     return (struct extent){p->h - more, p->nz + p->h + more};
 }
 
-/* The plane of the grid that it is. */
+/* Returns the plane of the grid that z stands for. */
 static inline int64_t mx_check_in_grid(const struct check *c, int64_t z) {
     const struct mx_problem *p = c->v->problem;
     return c->ghost ? p->h + mx_wrap(z - p->h, p->nz) : z;
 }
 
-/* The array that level `level` of this pass is in. */
+/* Returns the array that holds level `level` of this pass. */
 static inline int mx_check_array(const struct check *c, int64_t level) {
     return (int)((c->done + level) & 1);
 }
 
-/* The Buffer that holds the newest array after so many levels (i = 0), or the other one: of a pair. */
+/* Returns the Buffer that holds the newest array after `levels` levels (i = 0), or the other array of a pair
+ * (i = 1). */
 static inline mx_buffer *mx_check_buffer(const struct check *c, bool scratch, int64_t levels, int i) {
     const struct mx_verification *v = c->v;
     const bool partner = c->pairs && ((levels - i) & 1) != 0;
@@ -68,11 +71,11 @@ static inline mx_buffer *mx_check_buffer(const struct check *c, bool scratch, in
 
 /* ---- verify_levels.c */
 
-/* Level's plane z is known: brings the levels above it up to date. */
+/* Call it when plane z of a level is known: computes what the levels above it can compute from it. */
 int mx_check_push(struct check *c, int64_t level, int64_t z);
-/* Plane z of a level has come: makes the frame planes that copy it. */
+/* Call it when plane z of a level has come: makes the frame planes that copy it. */
 void mx_check_mirror(const struct check *c, int64_t level, int64_t z);
-/* Passes over a plane of the last level, or (pairs, i = 1) of the one before it, that is not compared. */
+/* Skips a plane that is not compared, of the last level or (pairs, i = 1) of the one before it. */
 int mx_check_skip(struct check *c, int i);
 
 #endif

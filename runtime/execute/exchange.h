@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* exchange.h - inside execute/ only, of a rank of several: the layers that neighbours exchange, once a sweep.
+/* exchange.h - inside execute/ only, for a rank of several: exchanges layers with the neighbours, once a
+ * sweep.
  *
- * Message k goes from either end of z to the neighbour there: the planes of the state with which sweep k
- * begins that the neighbour's sweep k needs beyond its end, levels * h of them, of each live array. What is
- * sent is copied from the rows that STOREs move, as they start; message 0 is read from the Buffer. (Where the
- * first sweep is fed, feed.h, every rank is fed these planes as well, and there is no message 0.) A message
- * goes in pieces of a plane, or a few where they are small, each when its last row has come, and a LOAD waits
- * for the pieces that its planes are in: both STOREs and LOADs move up, so that a rank begins its sweep with
- * the first planes of the one below while that one stores the last ones of its own. What is received stays
- * until the last LOAD of it is done. So a rank waits for nothing but planes that are not computed yet, or
- * that are on their way: of the last message of the rank below what is left of it when that one's sweep ends.
+ * Message k goes from each end of z to the neighbour there. It holds planes of the state with which sweep k
+ * begins: those that the neighbour's sweep k needs beyond its end, levels * h planes of each live array. Rows
+ * are copied when the STOREs that move them start. Message 0 is read from the Buffer. (If the first sweep is
+ * fed, feed.h, every rank is also fed these planes, and there is no message 0.)
  *
- * Rooms in DRAM of max_levels * h planes of each array: one to send from at an end, one to receive in at the
- * lower one and two at the upper one. What comes from below is sent at the end of a sweep and used at the
- * beginning of the next one. What comes from above is ready at the beginning of a sweep up there and used at
- * the end of the next one here: with one room it would have to wait, and go when the messages from below do.
+ * A message goes in pieces of one plane, or a few if planes are small. A piece is sent when its last row has
+ * come. A LOAD waits for the pieces that hold its planes. Both STOREs and LOADs ascend in z. So a rank begins
+ * its sweep with the first planes of the rank below while that one still stores the last planes of its own.
+ * What is received stays until the last LOAD of it is done. So a rank waits only for planes that are not yet
+ * computed or are on their way. From the rank below, that is the part of the last message that has not
+ * arrived when that rank's sweep ends.
+ *
+ * DRAM has rooms of max_levels * h planes of each array: at each end one room to send from, at the lower end
+ * one room to receive in, at the upper end two. A message from below is sent at the end of a sweep and used
+ * at the beginning of the next one. A message from above is sent at the beginning of a sweep there and used
+ * at the end of the next one here. With one room it would have to wait, and be sent at the same time as the
+ * messages from below.
  *
  * No rank waits for ever. Downwards: let rank R store message k + 1 for rank B below it. R has then read all
  * of B's message k, and B computed that from all of R's message k - 1. So B has used up message k - 1 and has
@@ -32,55 +36,58 @@ enum { MX_MESSAGES_KNOWN = 1024 }; /* more than a window of steps has COMMITs */
 struct mx_exchange {
     const struct mx_execution *x;
     const struct mx_shape *shape;
-    int arrays; /* live ones: parts of a message */
+    int arrays; /* live arrays, which are the parts of a message */
     int64_t plane_bytes;
-    int64_t piece_planes; /* of a piece, but that the last may have fewer */
+    int64_t piece_planes; /* planes of a piece; the last piece may have fewer */
     struct mx_exchange_end {
-        int64_t planes; /* room; 0 = no neighbour */
+        int64_t planes; /* planes that a room holds; 0 = there is no neighbour */
         mx_block *block;
-        char *out[2], *in[2]; /* of each array; `rooms` rooms to receive in */
+        char *out[2], *in[2]; /* memory of each array: to send from, and `rooms` rooms to receive in */
         int64_t rooms;
-        int64_t number; /* message that rows are gathered for: */
-        int64_t *rows;  /* [planes]: how many of each plane have come, of all arrays together */
-        int64_t whole;  /* planes, from the first on, of which all have */
-        bool gathering; /* some have come; it is posted */
-        bool sending;   /* the one before it is under way, or this one */
-        bool awaited;   /* a STORE waits for the end of that */
-        int64_t asked, posted, arrived, used; /* messages that are known, posted, here, used up */
-        int64_t depth[MX_MESSAGES_KNOWN];     /* planes of message i, mod that number */
-        int64_t loads[MX_MESSAGES_KNOWN];     /* LOADs of it that are not done */
-        bool all[MX_MESSAGES_KNOWN];          /* its last LOAD is known */
+        int64_t number; /* the message that rows are gathered for */
+        int64_t *rows;  /* [planes]: rows of each plane that have come, of all arrays together */
+        int64_t whole;  /* planes, counted from the first, whose rows have all come */
+        bool gathering; /* some rows have come, and the message is posted */
+        bool sending;   /* this message or the one before it is being sent */
+        bool awaited;   /* a STORE waits until that message is sent */
+        int64_t asked, posted, arrived,
+            used;                         /* number of messages that are known, posted, received, used up */
+        int64_t depth[MX_MESSAGES_KNOWN]; /* planes of message i, at i % MX_MESSAGES_KNOWN */
+        int64_t loads[MX_MESSAGES_KNOWN]; /* LOADs of the message that are not done */
+        bool all[MX_MESSAGES_KNOWN];      /* the last LOAD of the message is known */
     } end[2];
 };
 
-/* Room, message 0 on its way, and the first receives. 0 or -errno with a sentence, as all below. */
+/* Allocates the rooms, sends message 0, and posts the first receives. Returns 0 or -errno with a sentence,
+ * like all functions below that return int. */
 int mx_exchange_open(struct mx_exchange *e, const struct mx_execution *x, const struct mx_schedule *schedule,
                      mx_why *why);
 void mx_exchange_close(struct mx_exchange *e);
-/* Of a run that ends well, after `sweeps` sweeps: what has been sent here and is not needed is received. */
+/* Call it when a run ends well after `sweeps` sweeps: receives messages that were sent to this rank and are
+ * not needed. */
 int mx_exchange_end(struct mx_exchange *e, int64_t sweeps, mx_why *why);
 
-/* Takes up messages that have come, and posts those that find room then. To be called now and then. */
+/* Handles messages that have come, and posts receives that have room now. Call it regularly. */
 int mx_exchange_look(struct mx_exchange *e, mx_why *why);
 
-/* Message `number` will have so many planes: a step of the sweep before was taken from the schedule. Messages
- * are asked for in their order, each as often as one likes. */
+/* Says that message `number` will have `planes` planes, once the schedule has given a step of the sweep
+ * before. Call it in the order of messages; it may be called several times for one message. */
 int mx_exchange_ask(struct mx_exchange *e, int64_t number, int64_t planes, mx_why *why);
 
-/* A LOAD of message `number`: taken from the schedule; whether its planes are here (waited for), 1 or 0;
- * where row y of plane z of an array is; done. */
+/* For a LOAD of message `number`. load: it was taken from the schedule. here: have its planes arrived, 1 or 0
+ * (with `wait` it waits)? row: where row y of plane z is. loaded: the LOAD is done. */
 void mx_exchange_load(struct mx_exchange *e, const struct mx_step *s, int64_t number);
 int mx_exchange_here(struct mx_exchange *e, const struct mx_step *s, int64_t number, bool wait, mx_why *why);
 const char *mx_exchange_row(const struct mx_exchange *e, const struct mx_step *s, int64_t number, int64_t y,
                             int64_t z);
 int mx_exchange_loaded(struct mx_exchange *e, const struct mx_step *s, int64_t number, mx_why *why);
 
-/* Whether the rows of a STORE find room: false where it is the first of a message, and the one before is
- * still being sent. Then the next look, or `freed`, is to be waited for. */
+/* Is there room for the rows of a STORE? false: it is the first of a message, and the message before is still
+ * being sent. Then wait for mx_exchange_freed, or try again after the next look. */
 bool mx_exchange_has_room(struct mx_exchange *e, const struct mx_step *s);
-/* What such a STORE waits for has been sent, or has failed, since it was asked last. */
+/* Has the message that such a STORE waits for been sent, or failed, since the last call? */
 bool mx_exchange_freed(struct mx_exchange *e);
-/* A STORE of sweep `sweep` begins, its rows are in `view`; waits where there is no room. */
+/* A STORE of sweep `sweep` begins: copies its rows from `view`, and waits if there is no room. */
 int mx_exchange_store(struct mx_exchange *e, const struct mx_step *s, int64_t sweep,
                       const struct mx_view *view, mx_why *why);
 

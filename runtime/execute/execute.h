@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* execute.h - runs a schedule: reads ahead, computes, writes behind, commits sweeps. One executor for all
- * algorithms and backends. */
+/* execute.h - runs a schedule: reads ahead, computes, writes behind, and commits sweeps. One executor serves
+ * all algorithms and backends. */
 #ifndef MX_EXECUTE_H
 #define MX_EXECUTE_H
 
@@ -16,35 +16,37 @@
 #include <stdatomic.h>
 #include <sys/uio.h>
 
-/* What happened when, for traces. Times are mx_clock_ns(). amount: bytes of LOAD, STORE and COPY, updates of
- * ADVANCE, time steps done of COMMIT. */
+/* An event for traces: what happened when. Times are mx_clock_ns(). amount: bytes of a LOAD, STORE or COPY,
+ * updates of an ADVANCE, time steps done of a COMMIT. */
 struct mx_event {
     enum mx_step_kind kind;
     bool waiting; /* nothing could be computed until this I/O ended */
     uint64_t begin_ns, end_ns, amount;
-    struct mx_region region; /* of seams: rows of slabs */
+    struct mx_region region; /* of seams: y counts rows of slabs */
     bool seams;              /* LOAD, STORE: from or to the side file */
-    bool file;               /* LOAD, STORE: by no Buffer, but from `feeding`, to `taking` only */
-    bool sweep;              /* COMMIT: the sweep that ends with it, not what makes it durable */
+    bool file;               /* LOAD, STORE: without a Buffer, from `feeding` or only to `taking` */
+    bool sweep; /* COMMIT: true = the event is the sweep that ends; false = it is the commit itself */
 };
 
-/* What a rank of several asks of its neighbours, at end 0 and 1 of z (exchange.h). Messages of an end, and
- * the pieces of each, arrive in the order in which they were sent. */
+/* How a rank exchanges messages with its neighbours at end 0 and 1 of z (exchange.h). Messages of an end, and
+ * the pieces of each, arrive in the order of sending. */
 struct mx_neighbours_ops {
-    /* Posts a message of n parts, in pieces: piece i are bytes i * piece_bytes to (i + 1) * piece_bytes - 1
-     * of every part, or what there is of them. One message at a time at each end and in each direction. To be
-     * sent are its first `ready` pieces, which stay as they are until it is done, and, `more`, so many, until
-     * it is all of them: what is more than all is all. 0, or < 0 with a sentence. */
+    /* send and receive post a message of n parts, in pieces: piece i is the bytes i * piece_bytes to (i + 1)
+     * * piece_bytes - 1 of every part, as far as the part has them. There is one message at a time at each
+     * end in each direction. `ready` pieces may be sent, counted from the first; they must not change until
+     * the message is done. `more` raises that number, until it covers all pieces (it may be larger). 0, or <
+     * 0 with a sentence. */
     int (*send)(void *link, int end, const struct iovec *part, int n, size_t piece_bytes, int64_t ready,
                 mx_why *why);
     int (*more)(void *link, int end, int64_t ready, mx_why *why);
     int (*receive)(void *link, int end, const struct iovec *part, int n, size_t piece_bytes, mx_why *why);
-    /* Of the one that was posted last: 1 = done, of a received one its first `pieces` (INT64_MAX: all, and
-     * the next one can be posted), 0 = under way (not with `wait`); < 0 with a sentence: the neighbour is
-     * gone. */
+    /* The state of the message that was posted last: 1 = done, 0 = under way (not with `wait`), < 0 with a
+     * sentence: the neighbour has ended. received: 1 = the first `pieces` pieces have come (INT64_MAX: all,
+     * and the next message can be posted). */
     int (*sent)(void *link, int end, bool wait, mx_why *why);
     int (*received)(void *link, int end, int64_t pieces, bool wait, mx_why *why);
-    /* Of an execution that failed: nothing is under way when it returns, and the neighbours end too. */
+    /* Call it when an execution has failed: when it returns nothing is under way, and the neighbours end too.
+     */
     void (*quit)(void *link);
 };
 
@@ -54,72 +56,73 @@ struct mx_execution {
     const struct mx_layout *layout;
     mx_device *device;
     mx_buffer *buffer[MX_BUFFERS];
-    mx_buffer *partner[MX_BUFFERS]; /* shape.pairs: buffer[i] holds array A of pair i, partner[i] array B;
-                                       else NULL */
-    mx_buffer
-        *fixed[MX_MAX_FIXED]; /* C, one per field: Buffers of this device, or of the devices of user files */
-    int32_t n_buffers;   /* 2 (or 0) or 3. Three: a committed state rests while the other two take turns */
-    int64_t first_level; /* of the run that the schedule's level 0 is, for what kernels know of time. Odd:
-                            what the schedule calls array A is B, and the caller gives buffer and partner the
-                            other way round */
+    mx_buffer *partner[MX_BUFFERS]; /* with shape.pairs buffer[i] holds array A of pair i, and partner[i]
+                                       array B; else NULL */
+    mx_buffer *
+        fixed[MX_MAX_FIXED]; /* read-only fields: Buffers of this device, or of devices of the user's files */
+    int32_t n_buffers;   /* 2 (or 0) or 3. With three, a committed state stays in one while the other two are
+                            written in turn */
+    int64_t first_level; /* the level of the run that is the schedule's level 0; kernels get their time from
+                            it. If it is odd, the schedule's array A is the system's B, and the caller
+                            exchanges buffer and partner */
     int32_t source;      /* Buffer that holds the grid at the start; in place: the schedule's first_buffer */
-    int32_t committed;   /* Buffer of the last commit, which the run goes on from; -1 = none yet */
-    mx_buffer *seams;    /* side file of stream's strips, where the shape asks for one; content undefined */
+    int32_t committed;   /* Buffer of the last commit, from which the run continues; -1 = none yet */
+    mx_buffer *seams; /* side file for the strips of stream, if the shape has one; its content is undefined */
     mx_budget *budget;
-    /* What is asked of rows that were computed, levels counted from the run's first, first_level included;
-     * NULL = nothing. */
+    /* What happens to rows that were computed; its levels count from the run's first. NULL = nothing. */
     const struct mx_after *after;
     /* The most levels that may be computed beyond the last sweep that `sweep` has taken: an ADVANCE that
      * would pass this limit does not begin. It is at least the levels of one sweep; 0 = only the executor's
-     * own limit. It bounds the memory for what is kept of each step until `sweep` takes it. */
+     * own limit. It bounds the memory for data of steps that `sweep` has not handled yet. */
     int64_t most_ahead;
-    /* A sweep is complete, its first `steps` steps are done: before it is committed, and whether it is or
-     * not. In order, on the thread that called mx_execute. < 0 with a sentence: the run fails. > 0, only
-     * where `decides`: it ends here, this sweep is committed and is its result, and what was begun of the
-     * next one is given up. May be NULL. */
+    /* Called when a sweep is complete and `steps` steps are done, before it is committed (if it is). In
+     * order, on the thread that called mx_execute. < 0 with a sentence: the run fails. > 0, only if `decides`
+     * was true: the run ends here, this sweep is committed as its result, and the beginning of the next one
+     * is dropped. May be NULL. */
     int (*sweep)(void *context, int64_t steps, mx_why *why);
     /* Called when a state is complete, before `sweep` and before the state is handed out or committed.
-     * `found` has its cells that are not finite (finite.h); of a leapfrog system those of the newest step
-     * alone. < 0 with a sentence makes the run fail. With -EDOM the newest complete sweep before this state
-     * is committed first, where there are commits. NULL = nothing is counted.
+     * `found` has its cells that are not finite (finite.h); of a leapfrog system only those of the newest
+     * step. < 0 with a sentence makes the run fail. With -EDOM the newest complete sweep before this state is
+     * committed first, if the run commits. NULL = nothing is counted.
      *
-     * Cells are counted in every state that may be committed or is taken, and in that of the problem's last
-     * step. Other states are counted at most once in 64 levels. Engines count while rows are in cache. With
-     * an accelerator cells are counted as they are stored, and only where stores_once holds: each sweep
+     * Cells are counted in every state that may be committed or is handed out, and in that of the problem's
+     * last step. Other states are counted at most once in 64 levels. Engines count while rows are in cache.
+     * With an accelerator cells are counted as they are stored, and only where stores_once holds: each sweep
      * stores every row of the interior once, with the level that it ends with. */
     int (*finite)(void *context, int64_t steps, const struct mx_nonfinite *found, mx_why *why);
     bool stores_once;
-    /* May the run end with the sweep that its first `steps` steps end? Then nothing overwrites this state
-     * before `sweep` was asked. NULL = with none but the last. */
+    /* May the run end with the sweep that ends after `steps` steps? Then nothing overwrites this state before
+     * `sweep` has returned. NULL = it ends only with the last sweep. */
     bool (*decides)(void *context, int64_t steps);
-    const struct mx_taking *taking[MX_TAKINGS + 1]; /* states that are handed out while the run goes on; ends
-                                       with NULL. From STOREs where stores_once, and the arrays are in DRAM */
-    /* Where the first sweep's LOADs of A come from, in place of Buffer `source`, which holds nothing then;
-     * NULL = from there. Of forms that do not read the old value, where the arrays are in DRAM. */
+    const struct mx_taking
+        *taking[MX_TAKINGS + 1]; /* states that are handed out during the run; ends with NULL. They are taken
+                                    from STOREs if stores_once holds and the arrays are in DRAM */
+    /* What feeds the first sweep's LOADs of A instead of Buffer `source`, which then holds nothing; NULL =
+     * Buffer `source`. Only if the form does not read the old value, and the arrays are in DRAM. */
     const struct mx_feeding *feeding;
-    /* NULL, or whose memory the arrays of the schedule are in: LOADs and STOREs pass through staging memory
-     * in DRAM, engine is one of it ("device"). Seams are there too. */
+    /* NULL, or the accelerator whose memory holds the arrays of the schedule, seams included. LOADs and
+     * STOREs then pass through staging memory in DRAM, and the engine is "device". */
     mx_accel *accel;
-    const struct mx_neighbours_ops *neighbours; /* where the shape has neighbours: of all ranks that compute
-                                                   this problem together, each with the same bt */
+    const struct mx_neighbours_ops *neighbours; /* if the shape has neighbours: the functions that reach them;
+                                                   all ranks compute with the same bt */
     void *link;
-    bool mapped, advise, lock; /* mapped device; --advice schedule; mlock the Blocks */
-    bool poison;               /* tests: Blocks start as NaN */
-    const atomic_int *stop; /* set by a signal handler: the run ends after the step under way; may be NULL */
+    bool mapped, advise,
+        lock;    /* mapped: Buffers are mapped; advise: --advice schedule; lock: lock Blocks in DRAM */
+    bool poison; /* for tests: Blocks hold NaN at the start */
+    const atomic_int *stop; /* not 0: the run ends after the step under way; may be NULL */
     /* Makes a complete sweep durable: step `time` of the whole grid, which `buffer` (0..n_buffers-1) holds
-     * and keeps until the call has returned. NULL = no commits. One call at a time, in order, on a thread of
-     * its own; the one of an interrupted run on the thread that called mx_execute. Until it returns 0 nothing
-     * of the state committed before it is overwritten. */
+     * and keeps until the call has returned. NULL = no commits. Calls come one at a time, in order, on a
+     * thread of their own; of an interrupted run on the thread that called mx_execute. Until it returns 0,
+     * nothing overwrites the state that was committed before. */
     int (*commit)(void *context, int64_t time, int32_t buffer);
-    /* Seconds from one commit to the next at least: the end of a sweep before that costs nothing. 0 = after
-     * every sweep. The last step of the problem is always committed, and with two Buffers every sweep, for
-     * the next one overwrites the state before it. */
+    /* The least time from one commit to the next, in seconds: sweeps that end earlier are not committed. 0 =
+     * every sweep is. The last step of the problem is always committed. With two Buffers every sweep is,
+     * since the next one overwrites the state before it. */
     double commit_every_s;
-    /* NULL, or, of ranks that keep a committed state in a third Buffer: whether the next sweep of the
-     * schedule but the last is committed, as all of them decide. due: by the clock of this process. 1 or 0;
-     * -EAGAIN: it is not known yet, and is asked for again; else an error with a sentence. Asked in order, on
-     * the thread that called mx_execute, which does not wait for the answer as long as it has other things to
-     * do. */
+    /* NULL, or for ranks that keep a committed state in a third Buffer: do all of them commit the next sweep
+     * of the schedule? (It is not called for the last sweep.) due: what the clock of this process says. 1 or
+     * 0; -EAGAIN: not known yet, and it will be called again; else an error with a sentence. Called in order,
+     * on the thread that called mx_execute, which does other work while it has no answer. */
     int (*agree)(void *context, bool due, mx_why *why);
     void (*progress)(void *context, int64_t updates_done); /* after each ADVANCE; may be NULL */
     void (*event)(void *context,
@@ -127,37 +130,37 @@ struct mx_execution {
     void *context;
 };
 
+/* What an execution did. */
 struct mx_executed {
     uint64_t total_ns;
     uint64_t update_ns; /* an ADVANCE was under way */
-    uint64_t copy_ns;   /* COPYs; part of it while an ADVANCE was under way */
-    uint64_t wait_ns;   /* for transfers and commits, with nothing to compute */
+    uint64_t copy_ns;   /* of COPYs; partly while an ADVANCE was under way */
+    uint64_t wait_ns;   /* waiting for transfers and commits, with nothing to compute */
     int64_t updates;
     int64_t block_bytes;           /* of Block arrays and seams, in DRAM or in the accelerator's memory */
     uint64_t put_bytes, get_bytes; /* to the accelerator, and from it */
-    uint64_t aside_put_bytes, aside_get_bytes; /* of points and norms, beside those */
+    uint64_t aside_put_bytes, aside_get_bytes; /* of points and norms, not part of these */
     int64_t sent_bytes;                        /* to neighbours */
-    /* The newest complete sweep, durable or not: the steps that it ends with (0 = none was completed) and the
-     * Buffer that holds it (`source` where none was). After an error or an interruption without commits its
-     * content may have been overwritten in part. */
+    /* The newest complete sweep, durable or not: the steps that are done with it (0 = no sweep was completed)
+     * and the Buffer that holds it (`source` if there is none). After an error, or an interruption without
+     * commits, parts of it may have been overwritten. */
     int64_t steps_done;
     int32_t result;
-    bool ended;              /* `sweep` has said so */
+    bool ended;              /* `sweep` has ended the run */
     int64_t committed_steps; /* time step of the last commit that this call made; 0 = none */
 };
 
-/* Runs a schedule to its end. Schedules that do not work in place are opened with the first_time that
- * `source` holds and first_buffer 0. Returns 0; -EINTR (stopped: what was under way is finished, and where
- * there are commits the newest complete sweep is committed); -EDOM (`finite` or `feeding` has said so:
- * likewise); -EIO... (why says which transfer; nothing more is committed), -EBADMSG (data read is not what
- * was written; why says where), -ENOMEM. Whatever it returns, the last committed state is intact. out is
- * written in every case. */
+/* Runs a schedule to its end. Open a schedule that does not work in place with the first_time that `source`
+ * holds, and first_buffer 0. Returns 0; -EINTR (stopped: work under way was finished, and if the run commits,
+ * the newest complete sweep is committed); -EDOM (from `finite` or `feeding`: likewise); -EIO... (*why names
+ * the transfer; nothing more is committed), -EBADMSG (data read differs from what was written; *why says
+ * where), -ENOMEM. In every case the last committed state is intact, and *out is written. */
 int mx_execute(const struct mx_execution *execution, struct mx_schedule *schedule,
                const struct mx_engine_ops *ops, mx_engine *engine, mx_why *why, struct mx_executed *out);
 
-/* Recomputes nt steps plainly (triple loops of the plain kernel or of the system's row functions, one
- * plane-deep level after the other, streaming where the grid does not fit in `budget`) and compares bit by
- * bit with `result`, of pairs also the other array with `partner`. 0 = equal, 1 = different (why names the
+/* A verification recomputes nt steps with simple loops over the plain kernel or the system's row functions.
+ * If the grid does not fit into the budget, it streams planes through DRAM (verify.c). It compares every bit
+ * with `result`, and in pairs also the other array with `partner`. 0 = equal, 1 = different (*why names the
  * first cell), -errno. */
 struct mx_verification {
     const struct mx_problem *problem;
@@ -167,24 +170,26 @@ struct mx_verification {
     mx_device *device;
     mx_buffer *result;
     mx_buffer *scratch; /* a Buffer of the same size whose content may be destroyed */
-    bool one_pass;      /* there is no such Buffer: the run has one pair */
-    /* Of systems. Forms that read the old value: `source`, `result` and `scratch` are of array A, these of B.
+    bool one_pass;      /* there is no scratch Buffer, since the run has one pair */
+    /* For systems whose form reads the old value: `source`, `result` and `scratch` are of array A, these of
+     * B.
      */
     mx_source_fn *partner_source;
     void *partner_context;
     mx_buffer *partner, *scratch_partner;
     mx_buffer *fixed[MX_MAX_FIXED]; /* C; of all backends that transfer, mapped ones included */
     mx_budget *budget;
-    uint64_t memory_bytes;        /* may be used */
-    const struct mx_after *after; /* as in mx_execution; its probes are not recorded again; NULL = nothing.
-                                     `source` gives planes with the frames of the sides. Frame planes that are
-                                     copies are not compared */
+    uint64_t memory_bytes; /* DRAM that may be used */
+    const struct mx_after
+        *after; /* as in mx_execution, but probes are not recorded again; NULL = nothing. `source` gives
+                   planes whose frames fit the sides. Frame planes that are copies are not compared */
     const atomic_int *stop;
     void (*progress)(void *context, int64_t updates_done);
     void *context;
 };
 int mx_verify(const struct mx_verification *verification, mx_why *why);
-/* Whether memory_bytes is enough for it: 0, or -ENOMEM. Asks for no Buffer, and of `after` for its sides. */
+/* Checks that memory_bytes is enough for it: 0, or -ENOMEM. Needs no Buffer, and of `after` only the sides.
+ */
 int mx_verify_fits(const struct mx_verification *verification, mx_why *why);
 
 #endif

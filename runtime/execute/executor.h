@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* executor.h - inside execute/ only: the window of steps, and what its files do with them. See execute.c. */
+/* executor.h - inside execute/ only: the window of steps, and the functions of the executor's files. See
+ * execute.c. */
 #ifndef MX_EXECUTOR_H
 #define MX_EXECUTOR_H
 
@@ -11,14 +12,16 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Of the Blocks that ADVANCEs under way are in, and one more. */
+/* How many values of `after` with a reach are kept (compute.c). ADVANCES_UNDER_WAY calls can be in as many
+ * Blocks, and the next Block needs one more: that is 3, and one is spare. */
 enum { REACHES = 4 };
 
 enum { WINDOW_STEPS = 512, WINDOW_ADVANCES = 8, ADVANCES_UNDER_WAY = 2 };
 
 enum state { WAITING, RUNNING, DONE };
 
-/* What the schedule has of the levels of a pass, copied: it owns its tables only until the next step. */
+/* A copy of the schedule's tables for the levels of a pass, since the schedule keeps them only until the next
+ * step. */
 struct tables {
     int64_t pass, users;
     struct mx_window *window; /* [levels] */
@@ -30,23 +33,25 @@ struct entry {
     enum state state;
     mx_ticket *ticket; /* LOAD, STORE under way */
     int64_t call;      /* ADVANCE under way: its number */
-    /* With an accelerator. LOAD: read into the piece, put; STORE: got into it, written; COPY. */
+    /* With an accelerator. A LOAD is read into the piece and then put; a STORE is got into the piece and then
+     * written. */
     int32_t piece;         /* of the staging memory */
     bool halfway;          /* the second half is under way */
     int64_t number;        /* in the accelerator's queue */
     int64_t cells;         /* ADVANCE under way */
     struct tables *tables; /* ADVANCE */
     bool durable;          /* COMMIT: the sweep is to be made durable */
-    int32_t source;        /* COMMIT: Buffer that the sweep read, given up when the sweep is complete */
-    int32_t frees;         /* COMMIT: Buffer that is given up when this is durable; -1 = none */
-    int64_t sweep;         /* that the step is of, from 0 */
-    int64_t take_step;    /* STORE, COMMIT: of a sweep that ends with this step, which is taken; 0 = is not */
-    struct mx_take *take; /* STORE under way: its rows */
-    bool looked_at;       /* ADVANCE, STORE: cells that are not finite are looked for in its rows */
-    struct mx_finding finding; /* ADVANCE, STORE that is */
-    struct mx_looking looking; /* STORE that is, under way */
-    bool fed;                  /* LOAD: not from its Buffer */
-    struct mx_feed *feed;      /* such a one under way */
+    int32_t source;    /* COMMIT: the Buffer that the sweep read, which is free when the sweep is complete */
+    int32_t frees;     /* COMMIT: the Buffer that is free when this commit is durable; -1 = none */
+    int64_t sweep;     /* the sweep that the step belongs to, from 0 */
+    int64_t take_step; /* STORE, COMMIT: the step that its sweep ends with, if that state is handed out; 0 =
+                          it is not */
+    struct mx_take *take;      /* STORE under way: the handing out of its rows */
+    bool looked_at;            /* ADVANCE, STORE: its rows are searched for cells that are not finite */
+    struct mx_finding finding; /* of an ADVANCE or STORE that is looked at */
+    struct mx_looking looking; /* of a STORE that is looked at, under way */
+    bool fed;                  /* LOAD: fed (feed.h), not read from its Buffer */
+    struct mx_feed *feed;      /* a fed LOAD under way */
     uint64_t begin_ns;
 };
 
@@ -54,7 +59,7 @@ struct committer {
     pthread_t thread;
     bool started;
     _Atomic bool ended;
-    struct mx_bell *bell; /* of who waits for it; NULL = nobody */
+    struct mx_bell *bell; /* of the thread that waits for it; NULL = nobody */
     int result;
     uint64_t begin_ns, end_ns;
     const struct mx_execution *x;
@@ -69,7 +74,7 @@ struct executor {
     mx_engine *engine;
     mx_why *why;
     struct mx_executed *out;
-    struct mx_bell *bell; /* of this thread, rung by all that it has under way */
+    struct mx_bell *bell; /* of this thread; everything that it has under way rings it */
     const struct mx_shape *shape;
     struct mx_view view;                      /* base, slots, pitches */
     struct mx_fixed_view fixed[MX_MAX_FIXED]; /* view.fixed, where there is C */
@@ -77,46 +82,46 @@ struct executor {
     int64_t seam_slab_bytes;
     char *seam_base;
     struct entry *entries; /* ring of WINDOW_STEPS */
-    struct tables *newest; /* of the ADVANCE that was taken from the schedule last; NULL = none */
-    uint64_t first, end;   /* oldest unfinished, next to generate */
+    struct tables *newest; /* tables of the ADVANCE that was taken from the schedule last; NULL = none */
+    uint64_t first, end;   /* oldest unfinished step, next step to take from the schedule */
     int64_t advances;      /* ADVANCE steps that have not started */
     int64_t under_way;     /* ADVANCE steps */
-    int64_t cells;         /* computed, of all levels */
-    uint64_t advanced_ns;  /* when the last one that is done ended */
+    int64_t cells;         /* cells computed, of all levels */
+    uint64_t advanced_ns;  /* when the last ADVANCE that is done ended */
     uint64_t sweep_ns;     /* when the sweep under way began */
     bool exhausted;
-    int due;   /* the sweep that the newest COMMIT ends: durable or not; -EAGAIN: that is not known, */
-    bool held; /* and so that COMMIT stands at `end` and is not in the window yet */
-    /* Of the sweep that the schedule is in: the Buffer that it calls its source, and the Buffers that are its
-     * source and target in truth. */
+    int due;   /* is the sweep of the newest COMMIT made durable? 1, 0, or -EAGAIN = not known yet */
+    bool held; /* it is not known: that COMMIT is at `end` and not yet in the window */
+    /* Of the schedule's current sweep: the Buffer that the schedule calls its source, and the Buffers that
+     * really are its source and target. */
     int32_t called, source, target;
-    int32_t committed;              /* Buffer of the last sweep that is durable or to be made so; -1 = none */
-    uint64_t decided_ns;            /* when it was chosen */
-    struct mx_after after[REACHES]; /* x->after with the reach of one Block after the other */
-    int64_t reaches;                /* Blocks so far */
-    struct mx_span *spans;          /* scratch of one transfer */
+    int32_t committed;              /* Buffer of the last sweep that is durable or will be; -1 = none */
+    uint64_t decided_ns;            /* when that sweep was chosen */
+    struct mx_after after[REACHES]; /* x->after with the reaches of the last Blocks */
+    int64_t reaches;                /* Blocks so far, each with a reach of its own */
+    struct mx_span *spans;          /* spans of one transfer */
     int64_t n_spans;
-    struct mx_staging staging; /* with an accelerator, whose memory the arrays are in then */
-    /* With an accelerator: memory of Buffers, and of their partners, that it reaches by itself. NULL: their
-     * LOADs and STOREs pass through the staging memory. */
+    struct mx_staging staging; /* with an accelerator, whose memory then holds the arrays */
+    /* With an accelerator: memory of Buffers and their partners that the accelerator reaches directly. NULL:
+     * their LOADs and STOREs pass through the staging memory. */
     char *direct[2][MX_BUFFERS];
     struct committer committer;
     struct mx_taker *taker;
-    struct mx_looker *looker; /* NULL: rows of STOREs are not looked at, or on this thread */
+    struct mx_looker *looker; /* NULL: rows of STOREs are not looked at, or this thread looks at them */
     struct mx_feeder *feeder;
-    bool first_sweep;      /* the schedule is in it */
-    mx_block *plane;       /* of states that are taken from Buffers */
-    int64_t sweep_end;     /* level of the run that the sweep of the newest ADVANCE ends with */
-    int64_t sweeps, taken; /* that were taken from the schedule; that are complete */
-    /* Of sweeps that are not complete, by number, the newest state that was looked at, and its level: a ring
-     * of WINDOW_STEPS, for each has its COMMIT there, or will. */
+    bool first_sweep;      /* the schedule is in the first sweep */
+    mx_block *plane;       /* a plane of states that are read from Buffers to be handed out */
+    int64_t sweep_end;     /* level of the run with which the newest ADVANCE's sweep ends */
+    int64_t sweeps, taken; /* sweeps that were taken from the schedule; sweeps that are complete */
+    /* Of each sweep that is not complete, the newest state that was looked at, and its level. It is a ring of
+     * WINDOW_STEPS by the number of the sweep, since each of these sweeps has a COMMIT in the window. */
     struct look {
         int64_t level;
         struct mx_nonfinite found;
     } * look;
     int64_t looked_at;            /* level of the state that was looked at last */
     struct mx_exchange *exchange; /* NULL = no neighbours */
-    bool given_up;                /* what neighbours send is not waited for any more */
+    bool given_up;                /* messages of neighbours are not waited for any more */
 };
 
 static inline int64_t mx_exec_steps(const struct executor *r, int64_t levels) {
@@ -153,29 +158,29 @@ static inline bool mx_exec_moves(const struct mx_step *s) {
     return s->kind == MX_STEP_LOAD || s->kind == MX_STEP_STORE;
 }
 
-/* A STORE that a commit makes durable; seams are of no use to a later run. */
+/* Is it a STORE that a commit makes durable? Seams are not needed by a later run. */
 static inline bool mx_exec_keeps(const struct mx_step *s) {
     return s->kind == MX_STEP_STORE && s->buffer != MX_SEAMS;
 }
 
-/* The first sweep of a run that is fed gets these planes too where it gets its own. */
+/* Is it a LOAD of a neighbour's message? In the first sweep of a run that is fed, these planes are fed too.
+ */
 static inline bool mx_exec_is_given(const struct entry *e) {
     return e->step.kind == MX_STEP_LOAD && e->step.neighbour > 0 && !e->fed;
 }
 
-/* The memory of the Buffer of a transfer, where the accelerator reaches that by itself; NULL = it does not.
- */
+/* Returns the memory of a transfer's Buffer if the accelerator reaches it directly, else NULL. */
 static inline char *mx_exec_direct(const struct executor *r, const struct entry *e) {
     const struct mx_step *s = &e->step;
     if (mx_exec_is_fixed(s->buffer) || s->buffer == MX_SEAMS || mx_exec_is_given(e)) return NULL;
     return r->direct[s->part][s->buffer];
 }
 
-/* What states are taken from: STOREs, or the Buffers. */
+/* Are states that are handed out taken from STOREs (or else read from Buffers)? */
 static inline bool mx_exec_takes_stores(const struct executor *r) {
     return r->x->stores_once && r->x->accel == NULL;
 }
-/* Is the state of this step taken; in whole boxes; and kept nowhere besides? */
+/* Is the state of this step handed out? In whole boxes? And is it not stored besides? */
 static inline bool mx_exec_is_taken(const struct executor *r, int64_t step) {
     bool any = false;
     for (const struct mx_taking *const *t = r->x->taking; *t != NULL; t++) any |= mx_taking_is_due(*t, step);
@@ -194,12 +199,12 @@ static inline bool mx_exec_keeps_nothing(const struct executor *r, int64_t step)
     return any;
 }
 
-/* Nowhere but to who takes it. */
+/* Is a STORE only handed out, and not stored? */
 static inline bool mx_exec_is_only_taken(const struct executor *r, const struct entry *e) {
     return e->take_step > 0 && mx_exec_keeps_nothing(r, e->take_step);
 }
 
-/* Of an algorithm that works on the mapped Buffers: the one that array i is. */
+/* For an algorithm that works on mapped Buffers: returns the Buffer that is array i. */
 static inline mx_buffer *mx_exec_mapped(const struct executor *r, int i) {
     return i == 1 && r->shape->pairs ? r->x->partner[0] : r->x->buffer[i];
 }
@@ -210,7 +215,7 @@ static inline mx_buffer *mx_exec_mapped(const struct executor *r, int i) {
 bool mx_exec_depends(const struct executor *r, const struct entry *later_entry,
                      const struct entry *earlier_entry);
 
-/* ---- events.c: what traces hear of; file: of a transfer, that no Buffer has to do with it. */
+/* ---- events.c: events for traces. file: of a transfer without a Buffer. */
 
 void mx_exec_report_transfer(const struct executor *r, const struct mx_step *s, bool waiting, bool file,
                              uint64_t begin_ns, uint64_t end_ns, uint64_t amount);
@@ -219,9 +224,9 @@ void mx_exec_report(const struct executor *r, const struct mx_step *s, bool wait
 void mx_exec_report_sweep(struct executor *r, const struct mx_step *s);
 uint64_t mx_exec_moved_bytes(const struct executor *r, const struct mx_step *s);
 
-/* ---- taking.c. Of a step that was taken from the schedule, settle_taking says whether its rows are taken,
- * or looked at. Rows of a STORE are while they are being stored; of a sweep, judge_sweep says what was found,
- * and end_taking takes what STOREs did not. */
+/* ---- taking.c. When a step comes from the schedule, settle_taking decides whether its rows are handed out
+ * or looked at. For a STORE both happen while it is stored. At the end of a sweep judge_sweep reports what
+ * was found, and end_taking hands out what STOREs did not. */
 
 void mx_exec_add_look(struct executor *r, const struct entry *e, int64_t level,
                       const struct mx_nonfinite *found);
@@ -235,7 +240,7 @@ int mx_exec_end_taking(struct executor *r, const struct entry *e);
 int mx_exec_open_taking(struct executor *r);
 void mx_exec_open_looking(struct executor *r);
 
-/* ---- halves.c. mx_exec_spans fills r->spans for a step, and returns how many. */
+/* ---- halves.c. mx_exec_spans fills r->spans for a step, and returns their number. */
 
 int64_t mx_exec_spans(struct executor *r, const struct entry *e);
 int mx_exec_start_io(struct executor *r, struct entry *e, int64_t n);
@@ -255,21 +260,23 @@ int mx_exec_give_store(struct executor *r, struct entry *e);
 int mx_exec_settle_exchange(struct executor *r, struct entry *e);
 int mx_exec_open_exchange(struct executor *r);
 
-/* ---- transfers.c: LOADs and STOREs. half_ended: of the half that it is at. */
+/* ---- transfers.c: LOADs and STOREs. half_ended: has the current half ended? */
 
 int mx_exec_start_transfer(struct executor *r, struct entry *e);
 bool mx_exec_half_ended(const struct executor *r, const struct entry *e);
 int mx_exec_pass_halves(struct executor *r);
 int mx_exec_finish_transfer(struct executor *r, struct entry *e);
 
-/* ---- commits.c. take_completed and commit_newest are for runs that end before their last step. */
+/* ---- commits.c: ends of sweeps. take_completed and commit_newest are for runs that end before their last
+ * step. */
 
 int mx_exec_start_commit(struct executor *r, struct entry *e);
 int mx_exec_finish_commit(struct executor *r, struct entry *e);
 int mx_exec_take_completed(struct executor *r);
 int mx_exec_commit_newest(struct executor *r);
 
-/* ---- compute.c: ADVANCEs by their numbers, COPYs in the accelerator's memory or (do_copy) in DRAM. */
+/* ---- compute.c: ADVANCEs, by their numbers in the window; COPYs in the accelerator's memory or (do_copy) in
+ * DRAM. */
 
 int mx_exec_start_copy(struct executor *r, struct entry *e);
 int mx_exec_finish_copy(struct executor *r, struct entry *e);
@@ -281,8 +288,8 @@ void mx_exec_finish_advance(struct executor *r, uint64_t i);
 
 int mx_exec_open_arrays(struct executor *r);
 
-/* ---- fill.c. settle_due, of the step at `end`: 1 = it may be taken up, 0 = what all ranks decide about it
- * is not known yet. */
+/* ---- fill.c. settle_due, for the step at `end`: 1 = it may enter the window, 0 = the decision of all ranks
+ * about it is not known yet. */
 
 void mx_exec_drop_tables(struct tables *t);
 int32_t mx_exec_free_buffer(const struct executor *r, int32_t source, int32_t committed);

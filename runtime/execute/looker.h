@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* looker.h - inside execute/ only: threads that look for cells that are not finite in rows that are being
- * stored. The thread that executes has transfers to pass on meanwhile: a slab of 200 MiB takes one thread
- * 25 ms, in which a fast accelerator computes all levels of the next slab. */
+ * stored. Looking at a slab of 200 MiB takes one thread 25 ms. Meanwhile a fast accelerator computes all
+ * levels of the next slab, so the executor's thread must not be held up. */
 #ifndef MX_LOOKER_H
 #define MX_LOOKER_H
 
@@ -13,24 +13,24 @@
 
 struct mx_looker;
 
-/* Rows that are looked at, as one STORE has them. Who posts it keeps it, and the rows, until it is done. */
+/* The rows of one STORE, to be looked at. The caller keeps this struct and the rows until it is done. */
 struct mx_looking {
     struct mx_view view;
-    int32_t view_array; /* of the view */
-    int array;          /* of the system, A (0) or B (1) */
+    int32_t view_array; /* array of the view */
+    int array;          /* array of the system, A (0) or B (1) */
     struct mx_region region;
-    struct mx_finding *finding; /* to which what is found is added */
-    /* The looker's own. */
-    int64_t rows, next, left; /* rows of a piece; pieces that were taken, and that are not done */
+    struct mx_finding *finding; /* receives what is found */
+    /* Private to the looker. */
+    int64_t rows, next, left; /* rows of a piece; pieces that were taken; pieces that are not done */
     _Atomic bool under_way;
     struct mx_looking *following;
 };
 
-/* Up to `threads` of them, at least 1. NULL: there is no memory or no thread, and rows can be looked at by
- * mx_look_at all the same. The thread that calls this posts, and its bell is rung. */
+/* Starts up to `threads` threads, at least 1. NULL = no memory or no thread; mx_look_at still works. The
+ * calling thread posts, and its bell is rung. */
 struct mx_looker *mx_looker_start(int32_t threads, const struct mx_problem *problem,
                                   const struct mx_layout *layout);
-/* Nothing is under way. NULL allowed. */
+/* Ends the threads; nothing is under way. NULL allowed. */
 void mx_looker_stop(struct mx_looker *looker);
 void mx_looker_post(struct mx_looker *looker, struct mx_looking *looking);
 void mx_looker_wait(struct mx_looker *looker, struct mx_looking *looking);
@@ -38,7 +38,7 @@ static inline bool mx_looking_done(const struct mx_looking *looking) {
     return !atomic_load_explicit(&looking->under_way, memory_order_acquire);
 }
 
-/* At all of it, on this thread. */
+/* Looks at all rows on this thread. */
 void mx_look_at(const struct mx_problem *problem, const struct mx_layout *layout,
                 const struct mx_looking *looking);
 
