@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* check.h - inside kernel/ only: what a kernel is tried out on.
+/* check.h - inside kernel/ only: the memory on which a kernel is tried out.
  *
- * The memory of a call is an image: one block for every field and plane that the kernel may see, with room
- * around its rows, one more block where all plane pointers beyond the radius lead, and a block for every
- * field that is written. Of each image there are three: `work`, in which the kernel runs, `clean`, with
- * values, and `poison`. One call over everything gives the results that all other calls must repeat to the
- * bit (NaN equals NaN): twice, in pieces of rows and of x, over other old values, at other addresses, and
- * cell by cell, with poison wherever the cell may not look.
+ * The memory of a call is an image. It has one block for every field and plane that the kernel may see, with
+ * room around its rows; one block to which all plane pointers beyond the radius lead; and one block for every
+ * field that is written. Each image has three copies: `work`, in which the kernel runs, `clean`, which holds
+ * values, and `poison`. One call over everything gives the expected results. All other calls must give the
+ * same bits (NaN equals NaN): the same call again, in pieces of rows and of x, over other old values, at
+ * other addresses, and cell by cell, with poison wherever the cell must not read.
  */
 #ifndef MX_KERNEL_CHECK_H
 #define MX_KERNEL_CHECK_H

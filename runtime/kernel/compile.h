@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* compile.h - inside kernel/ only: the C compiler, and the cache of what it made. */
+/* compile.h - inside kernel/ only: the C compiler, and the cache of compiled objects. */
 #ifndef MX_KERNEL_COMPILE_H
 #define MX_KERNEL_COMPILE_H
 
@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 enum { N_FLAGS = 13, MAX_WORDS = 12 };
-/* What every kernel is compiled with. */
+/* The flags with which every kernel is compiled. */
 extern const char *const mx_compiler_flags[N_FLAGS];
 
 struct compiler {
@@ -18,32 +18,34 @@ struct compiler {
     char path[PATH_MAX]; /* of the program */
     struct mx_text version;
     bool gcc;
-    bool wraps; /* -fwrapv: the kernel's state has whole numbers (cell.h) */
+    bool wraps; /* use -fwrapv, since the kernel's state has integers (cell.h) */
 };
 
-/* The compiler of CC, or the first of the usual ones. -ENOTSUP with a sentence. */
+/* Finds the compiler of the variable CC, or else the first of cc, gcc and clang. -ENOTSUP with a sentence. */
 int mx_compiler_find(mx_why *why, struct compiler *out);
-/* Fills version and gcc; `directory` is one to work in. -ENOTSUP with a sentence. */
+/* Fills version and gcc; `directory`: a directory for temporary files. -ENOTSUP with a sentence. */
 int mx_compiler_ask(struct compiler *compiler, const char *directory, mx_why *why);
 /* Starts words[0] = a file; what it says goes to the file `to`. The child, or -errno. */
 pid_t mx_compiler_start(const char *path, char *const *words, const char *from, const char *to);
-/* Its exit status, 256 + signal, or -errno, when it has ended; and the CPU time that it took, if not NULL. */
+/* Waits for a child. Returns its exit status, 256 + signal, or -errno; *cpu_s (may be NULL) is the CPU time
+ * that it took. */
 int mx_compiler_wait(pid_t child, double *cpu_s);
 
-/* Forms to compile: numbers of mx_forms. */
+/* The forms to compile: indices of mx_forms. */
 struct wanted {
     int32_t n, number[MX_FORMS];
 };
 
-/* The directory of the cache; "" = there is none. -EPERM with a sentence: it is not this user's alone. */
+/* Finds the directory of the cache; "" = there is none. -EPERM with a sentence: others can write to it. */
 int mx_cache_find(mx_why *why, char *out, size_t capacity);
-/* A directory to work in: in the cache, so that a rename is enough to publish, or a temporary one. */
+/* Makes a directory for temporary files: in the cache, so that a rename publishes an object, or else
+ * elsewhere. */
 int mx_cache_work_in(const char *cache, mx_why *why, char *out, size_t capacity);
-/* The name of the object that this compiler makes of this text on this machine, the fastest of some forms. */
+/* Makes the name of the object in the cache, for this compiler, text, machine and forms. */
 int mx_cache_name(const struct compiler *compiler, const struct mx_text *source, const struct wanted *forms,
                   const char *cache, char *out, size_t capacity);
-/* An object ends with the number of its form and a hash of what is before: one that is cut or changed is made
- * again and not loaded. */
+/* An object ends with the number of its form and a hash of everything before. One that was cut or changed is
+ * compiled again, and not loaded. */
 bool mx_cache_is_whole(const char *path, int32_t *form);
 int mx_cache_seal(const char *path, int32_t form);
 

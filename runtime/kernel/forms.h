@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* forms.h - inside kernel/ only: the forms in which a row function is compiled, of which the fastest is kept.
+/* forms.h - inside kernel/ only: the forms in which a row function is compiled; the fastest is kept.
  *
- * A form is a number of rows that one pass over x computes, so that they share what they read, and a width of
- * vectors. All have the same operations in the same order, and so the same bits; which is fastest depends on
- * the kernel, the compiler and the processor, and is measured.
+ * A form is a number of rows that one pass over x computes together, so that they share what they read, and a
+ * width of vectors. All forms do the same operations in the same order, so they give the same bits. The
+ * fastest depends on the kernel, the compiler and the processor, and is measured.
  */
 #ifndef MX_KERNEL_FORMS_H
 #define MX_KERNEL_FORMS_H
 
 #include "kernel/private.h"
 
-/* For tests and benchmarks: the name of the only form to compile. Unset or empty: the fastest. */
+/* For tests and benchmarks: the variable that names the only form to compile. Unset or empty: the fastest
+ * form. */
 #define MX_FORM_VARIABLE "MEMEXT_ROWS"
 
 enum { MX_FORMS = 5, MX_FORM_FLAGS = 2 };
 struct mx_form {
-    const char *name, *text; /* of the variable, and in words */
-    int32_t rows;            /* of a pass */
-    bool avx512;             /* only where vectors of 64 bytes are: elsewhere it is as another form */
-    double below; /* taken where it needs less than so much of the time of the first one. Several rows have to
-                     gain more: their reads are more streams. */
+    const char *name, *text; /* its name in the variable, and in words */
+    int32_t rows;            /* rows of a pass */
+    bool avx512;  /* only on processors with vectors of 64 bytes; on others it equals another form */
+    double below; /* it is chosen if its time is less than this share of the first form's. Forms of several
+                     rows must gain more, since they read more streams. */
     const char *flags[MX_FORM_FLAGS];
 };
-/* The first one is one row, and the vectors that the compiler prefers. */
+/* The first form computes one row, with the vectors that the compiler prefers. */
 extern const struct mx_form mx_forms[MX_FORMS];
 
-/* Those to compile for this processor: numbers of mx_forms, the first one first. -EINVAL with
- * a sentence: the variable has no form's name. */
+/* Lists the forms to compile for this processor: indices of mx_forms, the first form first. -EINVAL with a
+ * sentence: the variable does not name a form. */
 int mx_forms_wanted(mx_why *why, int32_t number[MX_FORMS], int32_t *n);
 
-/* The fastest of some objects of one kernel, in forms of these numbers, measured for some milliseconds in a
- * child process. 0, the first, unless another one is clearly faster; also if one of them cannot be loaded,
- * crashes or does not end. */
+/* Returns the index of the fastest of n objects of one kernel, in the forms `number`. They are measured for
+ * some milliseconds in a child process. 0 (the first) unless another one is clearly faster, and if one of
+ * them cannot be loaded, crashes or does not end. */
 int32_t mx_forms_fastest(const char *const *path, const int32_t *number, int32_t n);
 
 #endif

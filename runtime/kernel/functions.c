@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* functions.c - what a shared object calls that it does not have itself. */
+/* functions.c - lists the functions that a shared object calls in libraries. */
 #include "kernel/private.h"
 
 #include <elf.h>
 #include <link.h>
 #include <string.h>
 
-/* Exact, or rounded correctly on every machine; or of the C library and the linker, and no arithmetic. */
+/* Does a function give the same bits on every machine? It does if its result is exact or correctly rounded,
+ * or if it does no arithmetic (memory, the linker's own). */
 static bool is_exact(const char *name) {
     static const char *const exact[] = {
         "sqrt",   "fabs",   "floor",    "ceil",   "trunc",   "rint",      "nearbyint", "round", "fmin",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* include.c - headers of the user: what stands beside a kernel, or beside a header of it, is put into its
- * text, so that one text is compiled for every processor and accelerator, and hashed. */
+/* include.c - headers of the user. A header in the folder of a kernel, or of one of its headers, is put into
+ * the kernel's text. So one text is compiled for every processor and accelerator, and hashed. */
 #include "kernel/private.h"
 
 #include <errno.h>

@@ -8,20 +8,20 @@
 /* Arrays A, B and C of n[0] x n[1] x n[2] cells and their frames, with harmless values. */
 struct mx_sample {
     int64_t n[3];
-    int32_t h, hy, hc;               /* hy: of rows (system.h, mx_halo_y) */
+    int32_t h, hy, hc;               /* hy: halo in y (system.h, mx_halo_y) */
     int64_t row_pitch, rows, planes; /* of A and B, frame counted */
     int64_t offset[2][MX_MAX_FIELDS];
     int64_t fixed_pitch[MX_MAX_FIXED];
     char *array[2], *fixed[MX_MAX_FIXED];
 };
 
-/* What all arrays take. */
+/* Returns the bytes of all arrays. */
 int64_t mx_sample_bytes(const struct mx_system *system, const int64_t n[3]);
-/* With values between 0.5 and 1. -ENOMEM. */
+/* Makes a sample with values between 0.5 and 1. -ENOMEM. */
 int mx_sample_make(const struct mx_system *system, const int64_t n[3], struct mx_sample *out);
-/* Other values in all arrays, the same ones whenever the range is the same. */
+/* Puts other values into all arrays. The same range always gives the same values. */
 void mx_sample_fill(const struct mx_sample *sample, const struct mx_system *system, const double range[2]);
-/* Of array A, and of array B. */
+/* Returns the bytes of one array, A or B. */
 int64_t mx_sample_array_bytes(const struct mx_sample *sample);
 void mx_sample_free(struct mx_sample *sample);
 /* Computes level `level` of all cells, of array A or B from the other, some rows of a plane in each call.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* text.c - reads a file into memory, with a sentence for whoever named it. */
+/* text.c - reads a file into memory, with a sentence for the user if that fails. */
 #include "kernel/private.h"
 
 #include "machine/file.h"

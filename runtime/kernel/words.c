@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* words.c - why a kernel does not compile, in the words of cell.h. Only what the compiler has refused is
- * looked at: macros of the kernel's own, and what they expand to, are not known here.
+/* words.c - why a kernel does not compile, in the words of cell.h. It looks only at what the compiler has
+ * refused. It does not know the kernel's own macros and their expansions.
  */
 #include "kernel/private.h"
 
