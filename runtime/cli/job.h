@@ -5,11 +5,10 @@
 
 #include "cli/options.h"
 
-/* Fills options from argv, and from the job file that it names, of which the line changes what it says
- * itself. `asked` has the texts and is freed after the options. 0; 1 = help was asked for; -EINVAL or another
- * error. */
+/* Fills options from argv, and from the job file that argv names. Options of argv replace those of the file.
+ * `asked` holds the texts: free it after the options. 0; 1 = help was asked for; -EINVAL or another error. */
 int mx_job_options(int argc, char **argv, mx_why *why, struct mx_asked *asked, struct mx_options *out);
-/* --write-job: the options as such a file. */
+/* Does --write-job: writes the options as a job file. */
 int mx_job_write(const struct mx_asked *asked, const struct mx_options *options, mx_why *why);
 
 #endif

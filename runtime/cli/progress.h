@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* progress.h - how far a phase is, how fast, how long still: one line that is written over on a terminal, a
- * line a minute in a log file.
+/* progress.h - shows how far a phase is, its speed, and the remaining time: on a terminal one line that is
+ * overwritten, in a log file a line per minute.
  */
 #ifndef MX_PROGRESS_H
 #define MX_PROGRESS_H
@@ -11,7 +11,7 @@
 struct mx_progress {
     const char *program, *label, *unit; /* unit "updates": rate in Gupdates/s */
     int64_t total;
-    const char *more; /* shown behind all that; NULL = nothing. May be set at any time */
+    const char *more; /* shown at the end of the line; NULL = nothing. May be set at any time */
     uint64_t begin_ns, shown_ns;
     bool on, terminal;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* grid_file.h - .npy files, and of raw cells, as a source of runs (memext.h), .npy files as a sink: what
- * --input and --output are. */
+/* grid_file.h - the files of --input and --output: .npy files and raw cells as a source of runs (memext.h),
+ * .npy files as a sink. */
 #ifndef MX_FILES_GRID_FILE_H
 #define MX_FILES_GRID_FILE_H
 
@@ -10,30 +10,32 @@
 
 struct mx_grid_file {
     const char *path, *raw;  /* raw: what follows the name of a file of raw cells (raw.h); "" = .npy */
-    int32_t h;               /* of a raw source: cells of a frame, if it has one */
-    bool replace;            /* of a sink: a file that is there */
-    bool flat;               /* of a sink: of two dimensions */
+    int32_t h;               /* of a raw source: width of the frame in cells, if it has a frame */
+    bool replace;            /* of a sink: replace an existing file */
+    bool flat;               /* of a sink: the grid has two dimensions */
     struct mx_npy npy;       /* open while npy.fd >= 0 */
     char data[PATH_MAX];     /* of a source: the file of its cells, where a header names one; else "" */
     bool joined;             /* of a sink: another rank's file */
     struct mx_output output; /* of a sink; published when the whole result is there */
 };
 
-/* file: of the caller, outlives what is made of it, as path and raw do. */
+/* Make a source and a sink of a file. `file`, path and raw belong to the caller, and must stay valid as long
+ * as these. */
 void mx_grid_file_source(struct mx_grid_file *file, const char *path, const char *raw, struct mx_source *out);
 void mx_grid_file_sink(struct mx_grid_file *file, const char *path, bool replace, struct mx_sink *out);
-/* How the ranks of a run find the file that one of them has made: by a name that it has for the time being,
- * or on one machine without one, so that nothing is left of it should all be killed. */
+/* How the ranks of a run find the file that one of them has made: by a temporary name; or on one machine
+ * without a name, so that nothing remains if all ranks are killed. */
 struct mx_grid_file_place {
     char path[PATH_MAX];
-    uint64_t device, inode; /* the file that the path has to lead to; inode 0: whatever it leads to */
+    uint64_t device, inode; /* the file to which the path must lead; inode 0 = any file */
 };
-/* named: by a name. path "" = it has none. */
+/* Says how other ranks find the file. named: by a temporary name. out->path "" = it has no path. */
 void mx_grid_file_find(struct mx_grid_file *file, bool named, struct mx_grid_file_place *out);
-/* A rank joins in: closed whole the file is durable, and its name is the other's business. */
+/* Lets a rank write to the file too. When it closes the file as whole, its data is durable; the rank that
+ * made the file gives it its name. */
 int mx_grid_file_join(struct mx_grid_file *file, const struct mx_grid_file_place *place,
                       const struct mx_grid *grid, mx_why *why);
-/* It has not, or not all of them have. */
+/* Gives the file up, since this rank or another one could not join. */
 void mx_grid_file_part(struct mx_grid_file *file);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* raw.h - files of raw cells, of which a word of the command line says what they hold:
+/* raw.h - files of raw cells, described by a word of the command line:
  * FILE,TYPE[,offset=BYTES][,frame=yes|no]. */
 #ifndef MX_FILES_RAW_H
 #define MX_FILES_RAW_H
@@ -10,21 +10,23 @@
 
 enum { MX_RAW_TEXT = 48 };
 
-/* A word's file and, in `raw`, what follows it: "f32,offset=352"; "" = nothing, a .npy file. Names may have
- * commas: the file that is there decides, and where none is the first comma. */
+/* Splits a word into the file and what follows it: "f32,offset=352"; raw "" = nothing follows, a .npy file.
+ * If the name has commas, the file that exists decides, otherwise the first comma. */
 void mx_raw_split(const char *word, char path[PATH_MAX], char raw[MX_RAW_TEXT]);
 
-/* What is asked of such a file. */
+/* What a raw file must have. */
 struct mx_raw_want {
-    const char *option;      /* for sentences: "--field k" */
-    int64_t nx, ny, nz;      /* interior cells; 0 = not known, which is refused */
-    int32_t h;               /* cells of a frame */
-    bool flat;               /* two dimensions: ny is 1 and has no frame (system.h) */
-    bool may_have, may_lack; /* the frame; where both, the file's length decides or the word says */
+    const char *option; /* for sentences: "--field k" */
+    int64_t nx, ny, nz; /* interior cells; 0 = not known, which is an error */
+    int32_t h;          /* width of the frame in cells */
+    bool flat;          /* two dimensions: ny is 1 and has no frame (system.h) */
+    bool may_have,
+        may_lack; /* it may have the frame, it may lack it; if both, the file's length or the word decides */
 };
 
-/* Opens it as if it were a .npy file of that shape. *frame: it has one. What follows the cells is nobody's
- * business, so a file that could be either has to be told. -EINVAL, -errno; out->fd is -1 then. */
+/* Opens a raw file like a .npy file of that shape. *frame: it has the frame. Other bytes may follow the
+ * cells. So if a file is long enough for both, the word must say whether it has the frame. -EINVAL, -errno;
+ * out->fd is -1 then. */
 int mx_raw_open(const char *path, const char *raw, const struct mx_raw_want *want, mx_why *why,
                 struct mx_npy *out, bool *frame);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* writer.h - a file that is written while a run goes on, by threads of its own, in long pieces.
+/* writer.h - writes a file during a run, on separate threads, in long pieces.
  *
- * Bytes are copied into pieces of DRAM and written when these are full, or when what comes next lies
+ * Bytes are copied into pieces of DRAM. A piece is written when it is full, or when the next bytes belong
  * elsewhere in the file. A file that is written from its first byte to its last can bypass the page cache
  * (O_DIRECT); others go through it, and writing back begins at once, so that little is left for fsync.
  */
@@ -13,15 +13,17 @@
 enum { MX_WRITER_PIECES = 4 };
 
 struct mx_writer;
-/* fd stays the caller's. direct: all comes in order, from byte 0 on; where O_DIRECT is refused it is done
- * without. piece_bytes: a multiple of 64 KiB; the writer takes MX_WRITER_PIECES of them from the budget. */
+/* Opens a writer; fd belongs to the caller. direct: all bytes come in order, from byte 0 on; if O_DIRECT is
+ * refused, the page cache is used. piece_bytes: a multiple of 64 KiB; the writer takes MX_WRITER_PIECES of
+ * them from the budget. */
 int mx_writer_open(int fd, bool direct, uint64_t piece_bytes, mx_budget *budget, mx_why *why,
                    struct mx_writer **out);
-/* Bytes at this place of the file; one thread at a time. Errors are told by mx_writer_close. */
+/* Writes bytes at offset `at` of the file. One thread at a time. mx_writer_close returns errors. */
 void mx_writer_put(struct mx_writer *writer, uint64_t at, const void *data, uint64_t bytes);
-/* Bytes that were put. */
+/* Returns the bytes that were put. */
 uint64_t mx_writer_bytes(const struct mx_writer *writer);
-/* whole: writes what is left; the file ends at its last byte. Waits, frees. 0 or the first error. NULL: 0. */
+/* Waits for all writes, and frees the writer. whole: writes the rest first, and cuts the file after its last
+ * byte. 0 or the first error. NULL: 0. */
 int mx_writer_close(struct mx_writer *writer, bool whole);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* array.h - files that hold an array of three dimensions as it lies in memory, in whatever format: where its
- * cells are. What every format gives is a struct mx_npy (grid.h). Adding one is a row of the table in
- * array.c. */
+/* array.h - finds the cells in files of any format that hold an array of three dimensions as it lies in
+ * memory. Every format gives a struct mx_npy (grid.h). To add a format, add a row to the table in array.c. */
 #ifndef MX_ARRAY_H
 #define MX_ARRAY_H
 
@@ -9,22 +8,23 @@
 
 #include <limits.h>
 
-/* Opens an array of three dimensions: f64 or f32, or, where any is set, of every mx_dtype. The format is
- * known by how the file begins. inside: the dataset of an HDF5 file, "" of others. out->fd is of the file
- * with the cells, which a header may name: its absolute path goes to data (may be NULL), "" where it is the
- * file itself. -errno, -EINVAL with a sentence: no such file, a format or a form of it that is not as in
- * memory (compressed, chunked, big endian, several files), other types or ranks, cut short. */
+/* Opens an array of three dimensions: f64 or f32, or with `any` every mx_dtype. The beginning of the file
+ * tells the format. inside: the dataset of an HDF5 file, "" for others. out->fd is the file with the cells,
+ * which a header may name: its absolute path goes to data (may be NULL), "" if it is the file itself. -errno,
+ * -EINVAL with a sentence: no such file; cells that do not lie as in memory (compressed, chunked, big endian,
+ * several files); other types or ranks; a file that is cut short. */
 int mx_array_open(const char *path, const char *inside, bool any, mx_why *why, struct mx_npy *out,
                   char data[PATH_MAX]);
 /* The same of a grid that may have two dimensions: (ny, nx) becomes planes of one row, shape {ny, 1, nx}. */
 int mx_array_open_grid(const char *path, const char *inside, bool any, bool flat, mx_why *why,
                        struct mx_npy *out, char data[PATH_MAX]);
-/* An .npy file that is open, of so many dimensions. fd is taken over: closed, or in out. */
+/* Opens a .npy file of `rank` dimensions by a descriptor, which this function takes over: it is closed, or in
+ * *out. */
 int mx_npy_open_fd(int fd, const char *path, bool any, int rank, mx_why *why, struct mx_npy *out);
-/* The file of a word FILE or FILE:/DATASET: where the whole word is no file, what comes before a ":/" and is
- * one. Returns where the dataset begins in word, "" if there is none. */
+/* Splits a word FILE or FILE:/DATASET. If the whole word is not a file, `file` is the part before a ":/" that
+ * is one. Returns where the dataset begins in word; "" = there is none. */
 const char *mx_array_split(const char *word, char file[PATH_MAX]);
-/* The same word with the file's absolute path. -errno. */
+/* Writes the same word with the file's absolute path. -errno. */
 int mx_array_real(const char *word, char out[PATH_MAX]);
 
 /* The file that a header of text says its cells are in, for comparison with other names: also where the

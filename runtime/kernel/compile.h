@@ -25,7 +25,8 @@ struct compiler {
 int mx_compiler_find(mx_why *why, struct compiler *out);
 /* Fills version and gcc; `directory`: a directory for temporary files. -ENOTSUP with a sentence. */
 int mx_compiler_ask(struct compiler *compiler, const char *directory, mx_why *why);
-/* Starts words[0] = a file; what it says goes to the file `to`. The child, or -errno. */
+/* Starts the program `path` with these words. It reads the file `from`, and its output goes to the file `to`.
+ * Returns the child, or -errno. */
 pid_t mx_compiler_start(const char *path, char *const *words, const char *from, const char *to);
 /* Waits for a child. Returns its exit status, 256 + signal, or -errno; *cpu_s (may be NULL) is the CPU time
  * that it took. */

@@ -12,11 +12,11 @@ struct mx_cgroup {
     uint64_t limit_bytes; /* the smallest of the process's group and all its parents; 0 = unlimited */
 };
 
-/* root is put before every path that is read ("" = the real files): /proc/self/cgroup, /proc/self/mountinfo
- * and the mount points named there. Files that are missing mean no limit. */
+/* Finds the memory limit. root is put before every path that is read ("" = the real files):
+ * /proc/self/cgroup, /proc/self/mountinfo and the mount points named there. Missing files mean no limit. */
 void mx_cgroup_limit(const char *root, struct mx_cgroup *out);
 
-/* memory.stat of this process's group; false if there is none. */
+/* Finds the path of memory.stat of this process's group; false = there is none. */
 bool mx_cgroup_stat_path(const char *root, char *path, size_t capacity_bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* clock.h - the clock that everything is timed with, which never goes back, and that of a thread's work. */
+/* clock.h - the clock for all times, which never goes back, and the clock of a thread's CPU time. */
 #ifndef MX_CLOCK_H
 #define MX_CLOCK_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* file.h - files that whoever uses memext names, opened without waiting for anybody. Opening a pipe waits for
- * its other end, reading a terminal for its user, and opening a device may do something: so a name is looked
- * at first, and what is no regular file is refused. Every option that names a file to read opens it here. */
+/* file.h - opens files that users name, without waiting. Opening a pipe would wait for its other end, reading
+ * a terminal for its user, and opening a device may have an effect. So the name is looked at first, and
+ * anything but a regular file is refused. Every option that names a file to read opens it here. */
 #ifndef MX_FILE_H
 #define MX_FILE_H
 
@@ -10,13 +10,14 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* "a pipe", "a socket", "a device of characters" ... for sentences; NULL = a regular file. */
+/* Returns the kind of a file for sentences: "a pipe", "a socket", "a device of characters" ...; NULL = a
+ * regular file. */
 const char *mx_file_kind(mode_t mode);
-/* 0, also where nothing is there yet, or -EINVAL: it is no regular file. */
+/* Checks a name: 0 for a regular file, or if nothing is there yet; -EINVAL = it is not a regular file. */
 int mx_file_check(const char *path, mx_why *why);
-/* A descriptor to read from; -EINVAL: it is no regular file; -errno. */
+/* Opens a file for reading and returns its descriptor; -EINVAL: it is not a regular file; -errno. */
 int mx_file_open(const char *path, mx_why *why);
-/* The same as a stream, which is closed by fclose; NULL with the error in *err. */
+/* Opens it as a stream, which the caller closes with fclose; NULL with the error in *err. */
 FILE *mx_file_stream(const char *path, mx_why *why, int *err);
 
 #endif

@@ -10,7 +10,7 @@
 
 struct mx_machine {
     int32_t cores, sockets,
-        numa_nodes;              /* cores: allowed to this process (online) or of the description (offline) */
+        numa_nodes;              /* cores: those that this process may use, or those of a description */
     uint64_t l1_bytes, l2_bytes; /* per core */
     uint64_t l3_bytes;           /* per socket; 0 = none */
     uint64_t memory_bytes;       /* physical */
@@ -19,21 +19,22 @@ struct mx_machine {
     char cpu[96];                /* model name, "" if unknown */
 };
 
-/* This machine, by hwloc, the affinity mask and the cgroup. */
+/* Describes this machine, by hwloc, the affinity mask and the cgroup. */
 int mx_machine_detect(mx_why *why, struct mx_machine *out);
-/* The same, memory_bytes and the cgroup's fields only: a few small files are read, no topology. */
+/* The same, but only memory_bytes and the fields of the cgroup: reads a few small files, and no topology. */
 int mx_machine_detect_memory(mx_why *why, struct mx_machine *out);
-/* An hwloc XML file, or a synthetic description ("pack:2 l3:1 core:8 pu:1") when path starts with
- * "synthetic:". memory from the XML. */
+/* Describes a machine by an hwloc XML file, or by a synthetic description ("pack:2 l3:1 core:8 pu:1") if path
+ * starts with "synthetic:". The memory comes from the XML. */
 int mx_machine_from_topology(const char *path, mx_why *why, struct mx_machine *out);
 
-/* min(physical, cgroup). */
+/* Returns the DRAM that this process may use: the smaller of physical memory and the cgroup's limit. */
 uint64_t mx_machine_dram_bytes(const struct mx_machine *machine);
-/* Reserve left to the system, by rule: "auto" (stated in machine.c) or "paper" (1 GiB + 128 MiB per core). */
+/* Return the DRAM reserved for the system, by the rule "auto" (see machine.c) or "paper" (1 GiB + 128 MiB per
+ * core). */
 uint64_t mx_machine_reserve_auto(const struct mx_machine *machine, uint64_t dram_bytes);
 uint64_t mx_machine_reserve_paper(const struct mx_machine *machine);
 
-/* One figure of a file with lines "NAME VALUE", as the kernel writes them. */
+/* One figure of a file with lines "NAME VALUE", as Linux writes them. */
 struct mx_named {
     const char *name;
     size_t field; /* offset of an uint64_t in *out */
@@ -43,7 +44,7 @@ struct mx_named {
  * many were found; 0 where fd is negative. */
 int mx_machine_named(int fd, const struct mx_named *wanted, size_t n, void *out);
 
-/* Memory of this process's cgroup now, or of the whole machine where it has none (/proc/meminfo). */
+/* Memory of this process's cgroup now, or of the whole machine if there is no cgroup (/proc/meminfo). */
 struct mx_memory_stat {
     uint64_t anon_bytes, cache_bytes, dirty_bytes, writeback_bytes;
 };
@@ -56,30 +57,33 @@ int mx_machine_spread(void *base, uint64_t bytes, uint64_t unit_bytes);
 /* Pins the calling thread to the i-th allowed core (mod cores). Best effort. */
 void mx_machine_pin(int32_t i);
 /* This process is one of `places` (>= 1) that share its allowed cores and work at the same time, as ranks do:
- * number `place` of them. Before threads are placed; not told, it is by itself. */
+ * number `place` of them. Call it before threads are placed; without it the process counts as the only one.
+ */
 void mx_machine_share(int32_t place, int32_t places);
 /* Binds the calling thread as the i-th of n computing threads of this process. If the threads of all places
  * take every core, the thread is bound to a core of its own. If cores are left, it is bound to the NUMA node
- * of that core. The kernel then chooses a free core, since another program may use the first one. */
+ * of that core. Linux then chooses a free core, since another program may use the first one. */
 void mx_machine_place(int32_t i, int32_t n);
 /* Lets the calling thread run on all allowed cores again: threads inherit the pin of their maker. */
 void mx_machine_unpin(void);
 
-/* A thread that no signal of the program is delivered to: all are blocked in it but those that its own
- * instructions raise (SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS). Every thread of the library is
- * started by this. -errno. */
+/* Starts a thread that gets no signals of the program: it blocks all signals except those that its own
+ * instructions raise (SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS). The library starts all its threads
+ * in this way. -errno. */
 int mx_thread_start(pthread_t *out, void *(*run)(void *), void *argument);
-/* Why a thread could not be started, with the limit that forbids it: what follows a colon in a sentence. */
+/* Returns why a thread could not be started, with the limit that forbids it: text after the colon of a
+ * sentence. */
 struct mx_no_thread {
     char text[160];
 };
 struct mx_no_thread mx_no_thread(int err);
-/* How many of `wanted` threads a loop of OpenMP may ask for here: its library ends the process where it
- * cannot start one. 1 at least. */
+/* Returns how many of `wanted` threads a loop of OpenMP may use here, at least 1. OpenMP's library ends the
+ * process if it cannot start a thread. */
 int32_t mx_loop_threads(int32_t wanted);
 
-/* A program may have set a locale whose decimal point is a comma, as graphical ones do. Numbers that the
- * library reads and writes have a point: in its threads always, in the caller's between these two. */
+/* Set and restore the locale of numbers. A program may use a locale whose decimal point is a comma, as
+ * graphical programs do. The library reads and writes numbers with a point: always in its own threads, and in
+ * the caller's thread between these two calls. */
 locale_t mx_numbers_begin(void);
 void mx_numbers_end(locale_t before);
 
@@ -97,7 +101,8 @@ struct mx_storage {
     bool is_memory;                /* tmpfs, ramfs: no storage */
 };
 int mx_storage_facts(int fd, mx_why *why, struct mx_storage *out);
-/* The figure of it that changes: free space of a file's file system. -errno, and *bytes as it was. */
+/* Reads the one figure that changes: the free space of a file's file system. -errno leaves *bytes unchanged.
+ */
 int mx_storage_free(int fd, uint64_t *bytes);
 
 #endif

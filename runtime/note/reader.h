@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* reader.h - values in the JSON of notes, of whatever kind of run, in and out. */
+/* reader.h - reads and writes values in the JSON of notes, of all kinds of runs. */
 #ifndef MX_NOTE_READER_H
 #define MX_NOTE_READER_H
 
@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-/* What is missing or of another type makes the note invalid: `ok` remembers it. */
+/* A missing value, or one of another type, makes the note invalid: `ok` becomes false. */
 struct mx_note_reader {
     bool ok;
 };
@@ -22,7 +22,7 @@ double mx_note_real(struct mx_note_reader *reader, const json_t *value); /* fini
 uint64_t mx_note_hash(struct mx_note_reader *reader, const json_t *object, const char *key);
 void mx_note_put_hash(json_t *object, const char *key, uint64_t hash);
 
-/* A file that the run began with: where it was, and how it looked then. */
+/* A file that the run began with: its path, and its identity then. */
 void mx_note_take_file(struct mx_note_reader *reader, const json_t *object, char *path, size_t capacity,
                        struct mx_input_identity *identity);
 void mx_note_put_file(json_t *object, const char *path, const struct mx_input_identity *identity);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sets.h - which stores belong together. Those of one state by one cut of the grid are a set: of P ranks
- * DIR/rank-N (DIR, of a run by itself), or, where another number of ranks went on, the directories cut-1,
- * cut-2, ... in there (recut.h). Notes say of which run, cut and rank a store is.
+/* sets.h - finds the stores that belong together. The stores of one state and one cut of the grid are a set:
+ * those of P ranks, DIR/rank-N, or the one of a single process, DIR. If another number of ranks has continued
+ * the run, its set is in directories cut-1, cut-2, ... in there (recut.h). Notes have the run, cut and rank
+ * of a store.
  */
 #ifndef MX_NOTE_SETS_H
 #define MX_NOTE_SETS_H
@@ -15,8 +16,8 @@ struct mx_seen {
     char path[PATH_MAX]; /* the directory, or the file or device that -d names */
     uint64_t run;        /* 0 = it has no note */
     int32_t folder;      /* the number of its directory cut-N, 0 = it is in none */
-    bool foreign;        /* a file of this name that no memext has begun */
-    bool begun;          /* nothing was committed to it, and no run is at work in it: it is of no use */
+    bool foreign;        /* a file of this name that memext did not make */
+    bool begun;          /* nothing was committed to it, and no run works in it, so it is of no use */
     int32_t cut, ranks, rank;
     int64_t time, before_time;
     int64_t moment, before_moment; /* mx_note_moment of these states */
@@ -29,43 +30,43 @@ struct mx_seen {
 struct mx_sight {
     struct mx_seen *seen;
     int32_t n, room;
-    struct mx_stored *stored; /* of one look after the other */
+    struct mx_stored *stored; /* buffer for one look after another */
 };
 
 bool mx_is_directory(const char *path);
-/* Can it be what several ranks were given with -d: a directory, or a path with %r that is no file? */
+/* Can this path be the -d of several ranks: a directory, or a path with %r that is not a file? */
 bool mx_is_base(const char *path);
-/* The place of a store: of rank `rank` of `ranks`, or (ranks 1) of a run by itself. cut: 0 = the first one.
- * -ENAMETOOLONG. */
+/* Makes the path of the store of rank `rank` of `ranks`, or (ranks 1) of a single process. cut: 0 = the first
+ * one. -ENAMETOOLONG. */
 int mx_place_of(const char *base, int32_t ranks, int32_t rank, int32_t cut, char out[PATH_MAX]);
 
-/* All that a base (-d of a run) holds, as far as it can be seen from here. -ENOMEM with a sentence. To be
- * given to mx_forget, whatever came of it. */
+/* Finds all stores of a base (-d of a run), as far as this machine can see them. -ENOMEM with a sentence.
+ * Give *out to mx_forget in any case. */
 int mx_see_all(const char *base, mx_why *why, struct mx_sight *out);
 /* Adds the store at `path` and those in its directories cut-N. */
 void mx_see_cuts(struct mx_sight *sight, const char *path);
 void mx_forget(struct mx_sight *sight);
 
-/* The store of a rank that belongs to `of`; NULL = it was not seen. */
+/* Finds the store of a rank in the set of `of`; NULL = it was not seen. */
 const struct mx_seen *mx_find_rank(const struct mx_sight *sight, const struct mx_seen *of, int32_t rank);
-/* first: of rank 0. The moment (note.h) of the state that all stores of its set have in common; -1 = there is
- * none. */
+/* Returns the moment (note.h) of the newest state that all stores of a set hold; -1 = there is none. first:
+ * the store of rank 0. */
 int64_t mx_common_moment(const struct mx_sight *sight, const struct mx_seen *first);
-/* Its step. */
+/* Returns the step of that state. */
 int64_t mx_common_step(const struct mx_sight *sight, const struct mx_seen *first);
-/* first: of rank 0. Do the stores have step 0 in common, which no Buffer holds? */
+/* Do the stores of a set share step 0, which no Buffer holds? first: the store of rank 0. */
 bool mx_set_is_pending(const struct mx_sight *sight, const struct mx_seen *first);
 /* first: a store of rank 0 whose set is complete. Returns the lowest rank whose store has the latest state.
  * The note of that store has the newest options of the run. */
 int32_t mx_newest_rank(const struct mx_sight *sight, const struct mx_seen *first);
-/* Is it of rank 0, and are all others of its set there? */
+/* Is this the store of rank 0, and is its set complete? */
 bool mx_is_whole(const struct mx_sight *sight, const struct mx_seen *seen);
-/* Is no later cut of the same run whole? */
+/* Is there no complete set of a later cut of the same run? */
 bool mx_is_newest(const struct mx_sight *sight, const struct mx_seen *seen);
 
-/* Is it of rank 0 of a set that is whole and the newest? */
+/* Is this the store of rank 0 of a set that is complete and the newest? */
 bool mx_set_counts(const struct mx_sight *sight, const struct mx_seen *seen);
-/* A path that names this set and no other one in `base`, where there are several. */
+/* Writes a path that names this set and no other one in `base`. Returns name. */
 enum { MX_SET_NAME_BYTES = PATH_MAX + 32 };
 const char *mx_set_name(const struct mx_sight *sight, const struct mx_seen *first, const char *base,
                         char name[MX_SET_NAME_BYTES]);
@@ -76,14 +77,14 @@ const char *mx_set_name(const struct mx_sight *sight, const struct mx_seen *firs
 int mx_newest_set(const struct mx_sight *sight, const char *base, int32_t ranks, mx_why *why,
                   const struct mx_seen **out);
 
-/* The newest whole set in `base`; NULL = there is none. -EINVAL with a sentence that says how to name either:
- * there are those of two runs. */
+/* Finds the newest complete set in `base`; *out NULL = there is none. -EINVAL with a sentence that says how
+ * to name them: there are sets of two runs. */
 int mx_only_set(const struct mx_sight *sight, const char *base, mx_why *why, const struct mx_seen **out);
 
 /* ---- sets_told.c */
 
-/* All that was seen in `base`, for people and programs: sets, and stores that are part of none that counts.
- * False: there is no more than one store in `base` itself, or nothing. */
+/* Describe everything that was seen in `base`, for people and programs: sets, and stores that belong to no
+ * current set. mx_are_sets is false if there is nothing, or only one store in `base` itself. */
 bool mx_are_sets(const struct mx_sight *sight, const char *base);
 /* dram_bytes: as of mx_stored_print. */
 int mx_sets_print(const struct mx_sight *sight, const char *base, uint64_t dram_bytes, mx_why *why, FILE *to);
@@ -91,9 +92,9 @@ int mx_sets_json(const struct mx_sight *sight, const char *base, mx_why *why, js
 
 /* ---- the end */
 
-/* Directories of stores (rank-N, cut-N) that a run has made in `base`, and that are empty and not in use. */
+/* Removes directories (rank-N, cut-N) that a run has made in `base`, and that are empty and not in use. */
 void mx_leave_folders(const char *base);
-/* A file that a memext has begun and that nobody has open, and the directory cut-N that it was in. */
+/* Removes a file that memext has made and nobody has open, and the directory cut-N that it was in. */
 void mx_remove_store(const struct mx_seen *seen);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* json.h - values put into JSON objects. */
+/* json.h - puts values into JSON objects. */
 #ifndef MX_OBSERVE_JSON_H
 #define MX_OBSERVE_JSON_H
 
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdint.h>
 
-/* Takes the value over. NULL, of a text that is no UTF-8 or that there is none of, is null. */
+/* Puts a value, which the object then owns. NULL becomes null: a text that is missing or not UTF-8. */
 static inline void mx_json_put(json_t *object, const char *key, json_t *value) {
     json_object_set_new(object, key, value != NULL ? value : json_null());
 }
@@ -19,13 +19,13 @@ static inline void mx_json_put_real(json_t *object, const char *key, double valu
     mx_json_put(object, key, json_real(value));
 }
 
-/* Paths are bytes: one that is no UTF-8 is null. */
+/* Returns a path as JSON; a path that is not UTF-8 becomes null. */
 static inline json_t *mx_json_path(const char *path) {
     json_t *text = json_string(path);
     return text != NULL ? text : json_null();
 }
 
-/* JSON has no NaN. */
+/* Returns a number as JSON; NaN and infinities become null. */
 static inline json_t *mx_json_number(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* timeline.h - samples of a run over time, and its steps as events: a window into the page cache.
+/* timeline.h - records samples of a run over time, and its steps as events; it shows what is in the page
+ * cache.
  *
- * File format: JSON lines. The first is a header with the names of the columns; then samples and events in
- * the order in which they were taken. Of several ranks, which all begin at the same moment, one such file
- * follows the other: a header with `rank` and `ranks` begins each, and planes are those of that rank.
+ * File format: JSON lines. The first line is a header with the names of the columns. Samples and events
+ * follow, in the order in which they were taken. With several ranks, which all begin at the same moment, the
+ * files of the ranks follow one another. Each begins with a header with `rank` and `ranks`, and its planes
+ * are those of that rank.
  *   {"s":[...],"r":[[...],[...]]}  a sample: values in the order of header.columns; counters count from the
  * start of the stencil phase, memory columns are gauges; sampler_s is the CPU time that sampling itself took.
  * r: per Buffer, the percentage of each of header.bins equal ranges of file offset that is in the page cache;
@@ -38,13 +40,14 @@ enum { MX_TIMELINE_BUFFERS = 3 };
 struct mx_timeline_options {
     const char *path;       /* file to write; NULL = `file` */
     const char *trace_path; /* Chrome / Perfetto trace of the events; NULL = `trace` */
-    FILE *file, *trace; /* open streams instead of paths, closed by the timeline in every case; NULL = none */
+    FILE *file,
+        *trace; /* open streams instead of paths, which the timeline closes in every case; NULL = none */
     const char *file_name, *trace_name; /* of these streams, for sentences; NULL = "its file" */
     double interval_s;                  /* 0 = 0.1 */
     const struct mx_problem *problem;
     const struct mx_plan *plan;
     mx_device *device;
-    mx_device *const *files; /* [n_files]: of files that are read besides, NULL entries left out */
+    mx_device *const *files; /* [n_files]: of files that are read too; NULL entries are skipped */
     int32_t n_files;
     const char *place; /* file or block device with the Buffers; "" for anonymous memory */
     int32_t n_buffers; /* 0 = 2 */
@@ -53,13 +56,13 @@ struct mx_timeline_options {
                              place; neither: no      residency */
     uint64_t buffer_offset_bytes[MX_TIMELINE_BUFFERS], buffer_bytes[MX_TIMELINE_BUFFERS];
     int32_t bins; /* 0 = 128 */
-    /* Of a rank of several, whose files are put together: its number, and how many there are. The trace of
-     * rank 0 has no end, those of the others neither beginning nor end: one behind the other, and
-     * mx_timeline_trace_end behind them, they are one. */
+    /* The number of this rank, and the number of ranks, whose files are joined. The trace of rank 0 has no
+     * end, and those of the others have neither beginning nor end. Concatenated, and followed by
+     * mx_timeline_trace_end, they are one trace. */
     int32_t rank, ranks;
 };
 
-/* Opens both files, -errno where that fails, and starts sampling on a thread of its own. */
+/* Opens both files and starts sampling on a thread of its own. -errno if a file cannot be opened. */
 int mx_timeline_start(const struct mx_timeline_options *options, mx_why *why, mx_timeline **out);
 void mx_timeline_updates(mx_timeline *timeline, int64_t updates_done); /* NULL allowed */
 /* name: a string that outlives the timeline. Times are CLOCK_MONOTONIC nanoseconds. NULL allowed. */

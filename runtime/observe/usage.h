@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* usage.h - what the kernel says of this process and of swap, as counters to subtract. */
+/* usage.h - Linux's counters of this process and of swap, to be subtracted from one another. */
 #ifndef MX_USAGE_H
 #define MX_USAGE_H
 
 #include <stdint.h>
 
 struct mx_usage {
-    uint64_t storage_read_bytes, storage_write_bytes; /* /proc/self/io: what this process made storage do;
-                                                         write counts when pages are dirtied */
-    /* /proc/vmstat, of the whole machine: swap; pages taken back by reclaim; pages that came back after they
-     * had been taken */
+    uint64_t storage_read_bytes, storage_write_bytes; /* /proc/self/io: I/O that this process caused; writes
+                                                         count when pages become dirty */
+    /* /proc/vmstat, of the whole machine: swap; pages that Linux reclaimed; pages that were read again after
+     * they had been reclaimed */
     uint64_t swap_in_bytes, swap_out_bytes, reclaimed_bytes, refault_bytes;
     uint64_t major_faults, minor_faults;
     uint64_t user_us, system_us; /* CPU time of all threads */
 };
 
-/* File descriptors that stay open, so that looking costs little; negative where a file cannot be read. */
+/* File descriptors that stay open, so that reading the counters costs little; negative = the file cannot be
+ * read. */
 struct mx_usage_files {
     int io, vmstat;
 };

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* check_plan.c - what every algorithm asks of a plan. */
+/* check_plan.c - checks of a plan that every algorithm needs. */
 #include "schedule/walk.h"
 
 #include <errno.h>
 #include <memext/backend.h>
 
-/* At most so many rows or planes do all blocks of n have in a sweep, with what they share; blocks of 0: one.
+/* Returns an upper bound of the rows or planes that all blocks of a dimension of n cells have in a sweep,
+ * shared ones counted for each. block 0 = one block.
  */
 static double shared_extent(int64_t n, int64_t block, int64_t skew, int64_t h) {
     const double whole = (double)(n + 2 * h), own = (double)block + 2 * (double)(skew + h);
@@ -13,8 +14,8 @@ static double shared_extent(int64_t n, int64_t block, int64_t skew, int64_t h) {
     return (double)mx_ceil_div64(n + h, block) * (own < whole ? own : whole);
 }
 
-/* Blocks that are small for what they share compute and move it again and again: what is counted of them has
- * to be a number of 64 bits. */
+/* Are the counts of a plan 64-bit numbers? Blocks that are small compared with what they share compute and
+ * move it many times. */
 static bool is_countable(const struct mx_problem *p, const struct mx_plan *plan) {
     const double most = 0x1p62, cells = (double)(p->nx + 2 * p->h), padding = 3 * 8192,
                  levels = (double)mx_levels_of(p, p->nt), sweeps = (double)mx_sweep_count(p, plan->bt);

@@ -19,12 +19,12 @@ struct mx_range {
 static inline int64_t mx_ceil_div64(int64_t a, int64_t b) { return (a + b - 1) / b; } /* a >= 0, b > 0 */
 static inline int64_t mx_length(struct mx_range r) { return r.hi > r.lo ? r.hi - r.lo : 0; }
 
-/* Both of two ranges, and what lies between them. */
+/* Returns the smallest range that contains both. */
 static inline struct mx_range mx_hull(struct mx_range a, struct mx_range b) {
     if (mx_length(a) == 0 || mx_length(b) == 0) return mx_length(a) == 0 ? b : a;
     return (struct mx_range){mx_min(a.lo, b.lo), mx_max(a.hi, b.hi)};
 }
-/* Of windows that move one way: what lies between the first and the last. */
+/* Returns what lies between the first and the last window, of windows that move one way. */
 static inline struct mx_range mx_between(struct mx_range first, struct mx_range last) {
     if (mx_length(first) == 0) return first;
     return (struct mx_range){mx_min(first.lo, last.lo), mx_max(first.hi, last.hi)};
@@ -36,15 +36,15 @@ static inline struct mx_range mx_wider(struct mx_range r, int64_t by) {
 struct mx_cut {
     int64_t n, b, h; /* interior cells, block, halo */
     int64_t count;   /* blocks */
-    bool ghost[2];   /* overlapped blocks: that at this end has a halo too (ends.h) */
+    bool ghost[2];   /* overlapped blocks: the block at this end has a halo too (ends.h) */
 };
 
 /* ---- time-skewed blocks (Algorithm 2 of Midorikawa & Tan)
  * The cut starts on the ghost row: block j owns [j*b, (j+1)*b) at level 1 and moves down by h per level. Each
- * cell is computed once. Any b >= 1 is right: a cell's level t lies in block floor((z + (t-1)h) / b), and all
- * that it reads or overwrites in the same block or an earlier one. */
+ * cell is computed once. Any b >= 1 is correct: a cell's level t is in block floor((z + (t-1)h) / b), and
+ * everything that it reads or overwrites is in the same block or an earlier one. */
 
-/* Halo rows that are read again at each y cut where the rest is handed over in DRAM (c of CalcTrans). */
+/* Halo rows that are read again at each cut in y, if the rest is handed over in DRAM (c of CalcTrans). */
 enum { MX_REREAD_HALOS = 1 };
 
 struct mx_cut mx_skew_cut(int64_t n, int64_t b, int64_t h); /* one block when b >= n */
@@ -75,11 +75,12 @@ struct mx_range mx_lap_span(const struct mx_cut *cut, int64_t j, int64_t levels)
 int64_t mx_lap_window_sum(const struct mx_cut *cut, int64_t level, int64_t levels); /* O(1) */
 int64_t mx_lap_span_sum(const struct mx_cut *cut, int64_t levels);                  /* O(1) */
 int64_t mx_lap_span_max(const struct mx_cut *cut, int64_t levels);                  /* O(1) */
-/* Of these spans what lies beyond an end of the grid that has ghosts. */
+/* Returns the part of these spans that lies beyond an end of the grid with ghosts. */
 int64_t mx_lap_beyond_sum(const struct mx_cut *cut, int end, int64_t levels);
 
-/* ---- y-strips of stream: windows and spans as of time-skewed blocks, but as many strips as n alone asks
- * for, so that the last one owns all of the upper frame. What lies left of a strip's windows comes as seams.
+/* ---- y-strips of stream: windows and spans are those of time-skewed blocks. But n alone determines the
+ * number of strips, so that the last strip owns all of the upper frame. Rows left of a strip's windows come
+ * as seams.
  */
 struct mx_cut mx_strip_cut(int64_t n, int64_t b, int64_t h);
 struct mx_range mx_strip_loaded(const struct mx_cut *cut, int64_t j);

@@ -11,7 +11,7 @@ enum mx_shape_kind { MX_STAR, MX_EDGE19, MX_BOX27, MX_SHAPES };
 typedef mx_kernel_fn *const mx_kernel_table[MX_SHAPES][2];
 
 typedef mx_tile_fn *const mx_tile_table[MX_SHAPES][2];
-/* Rows that they do together. */
+/* Rows that they compute together. */
 typedef const int32_t mx_rows_table[MX_SHAPES];
 
 extern const mx_kernel_table mx_kernels_plain;
@@ -21,8 +21,8 @@ extern const mx_tile_table mx_tiles_avx2, mx_tiles_avx512, mx_spans_avx2, mx_spa
 extern mx_rows_table mx_rows_avx2, mx_rows_avx512;
 #endif
 
-/* Kernels of h = 1 walk wide patches in columns of so many bytes: measured, a quarter of it less and twice as
- * much are both slower with 32 and 48 KiB of L1. */
+/* Kernels with h = 1 walk wide patches in columns of this many bytes. Measured with 32 and 48 KiB of L1, a
+ * quarter less and twice as much are both slower. */
 enum { MX_COLUMN_BYTES = 1024 };
 
 #endif

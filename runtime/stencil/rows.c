@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rows.c - what every kernel does with its rows besides computing them: copies their frame cells, and asks
- * ahead for memory. */
+/* rows.c - what every kernel does with its rows besides computing them: copies their frame cells, and
+ * prefetches memory. */
 #include "stencil/rows.h"
 
 #include <string.h>

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rows.h - the rows that one call of a kernel computes: patches of planes, levels of tiles, and memory to ask
- * for ahead. */
+/* rows.h - the rows that one call of a kernel computes: patches of planes, levels of tiles, and memory to
+ * prefetch. */
 #ifndef MX_STENCIL_ROWS_H
 #define MX_STENCIL_ROWS_H
 
 #include "system/system.h"
 
-/* Runs of bytes that later calls will read, to be asked for while this one computes: DRAM then works all the
- * time, and not only in the calls that find nothing in cache. A kernel asks with every strip of rows it
- * begins, for as much as the strip has of the call's cells. */
+/* Runs of bytes that later calls will read, to prefetch while this call computes. So DRAM is busy all the
+ * time, and not only in calls that find nothing in cache. With every strip of rows that it begins, a kernel
+ * prefetches a share in proportion to the strip's cells. */
 struct mx_ahead_run {
     const char *from;
     int64_t bytes;
 };
 
 struct mx_ahead {
-    const struct mx_ahead_run *run, *end; /* what is left */
-    int64_t done;                         /* bytes of *run that have been asked for */
-    double bytes_per_cell, due;           /* what a cell asks for; bytes that are due */
-    bool to_l2; /* ask for L2 only: L1 has no room for what is needed a level later */
+    const struct mx_ahead_run *run, *end; /* the remaining runs */
+    int64_t done;                         /* bytes of *run that were prefetched */
+    double bytes_per_cell, due;           /* bytes to prefetch per cell; bytes that are due */
+    bool to_l2; /* prefetch to L2 only: L1 has no room for data that is needed a level later */
 };
 
-/* Prefetches what `cells` cells more ask for, in lines of 64 bytes; nothing once the runs are through. */
+/* Prefetches the share of `cells` more cells, in lines of 64 bytes; nothing when the runs are used up. */
 void mx_ahead_ask(struct mx_ahead *ahead, int64_t cells);
 
 /* A patch of rows of one plane. Cell x of row r: dst + r*row_pitch + x*element; x counts the frame, interior
@@ -35,7 +35,7 @@ struct mx_patch {
     int32_t h;
     int64_t nx;
     int64_t x0, x1; /* interior cells of this call: h <= x0 < x1 <= nx+h */
-    /* Several planes z, z+1, ... in one call: src then has planes + 2h entries and dst_planes, with `planes`
+    /* For several planes z, z+1, ... in one call: src has planes + 2h entries, and dst_planes, with `planes`
      * entries, replaces dst. 0 and 1 mean one plane. */
     int32_t planes;
     char *const *dst_planes;
@@ -60,15 +60,15 @@ struct mx_tile_rows {
 };
 
 /* One level of a tile in skewed coordinates, stencils of h = 1: row r of plane s is computed from the rows
- * around row r-1 of plane s-1 of what is read. What has been computed may thus replace what was read in the
- * same place: rows are done from the last to the first in z and y, so nothing is overwritten that is still to
- * be read. In x the whole row is done, its frame cells copied: from what was read, and then, while the row is
- * in L1, from the row itself where `x_copies` say so (sides that are not fixed).
+ * around row r-1 of plane s-1 of what is read. So new values may replace old ones in the same place: rows are
+ * computed from the last to the first in z and y, and nothing is overwritten before it is read. In x the
+ * whole row is computed. Its frame cells are copied from the old row, and then, while the row is in L1, from
+ * the row itself as `x_copies` say (sides that are not fixed).
  *
  * A span of x (mx_stencil_span) is skewed in x as well, by a vector of `lanes` cells a level, so that it
- * stays aligned: cells x0 .. x1-1 are computed from cells up to `lanes` below and above them, as far as the
- * row has them, and written where cells `lanes` further on may stand that were read. They are done from the
- * last to the first; frame cells among them are copied from what was read. */
+ * stays aligned. Cells x0 .. x1-1 are computed from cells up to `lanes` below and above them, clipped to the
+ * row. They may overwrite old cells that are `lanes` cells further on. They are computed from the last to the
+ * first, and frame cells among them are copied from the old row. */
 struct mx_tile {
     const struct mx_tile_rows *src; /* [planes + 2]: planes -2 .. planes-1 */
     const struct mx_tile_rows *dst; /* [planes]: planes 0 .. planes-1, `below` not used */

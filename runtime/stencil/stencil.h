@@ -16,8 +16,8 @@ struct mx_stencil {
     int32_t h;
     int32_t points;
     double coef[4]; /* defaults: centre, face, edge, corner (0 where the stencil has none) */
-    int32_t n_coef; /* how many of them count */
-    int32_t flops;  /* per cell, of the expression */
+    int32_t n_coef; /* coefficients that count */
+    int32_t flops;  /* operations of the expression, per cell */
 };
 
 extern const struct mx_stencil mx_stencils[]; /* ends with name NULL */
@@ -25,14 +25,17 @@ const struct mx_stencil *mx_stencil_find(const char *name);
 
 /* The plain C kernel: the oracle. Never NULL for a stencil of the table. */
 mx_kernel_fn *mx_stencil_plain(const struct mx_stencil *stencil, enum mx_dtype dtype);
-/* "avx512", "avx2" or "plain": are there kernels for it, and does this CPU have it? */
+/* Are there kernels for this instruction set ("avx512", "avx2" or "plain"), and does this CPU have it? */
 bool mx_stencil_has_isa(const char *isa);
-/* The environment variable MX_ISA names the instruction set to use at most, so that all of them can be tested
- * on one machine. -EINVAL, with a sentence, if it names one that mx_stencil_has_isa denies. */
+/* Checks the environment variable MX_ISA, which names the best instruction set that may be used, so that all
+ * can be tested on one machine. -EINVAL, with a sentence, if it names one for which mx_stencil_has_isa is
+ * false. */
 int mx_stencil_isa_check(mx_why *why);
-/* The best kernel for this CPU and MX_ISA; `isa` (may be NULL) receives "avx512", "avx2" or "plain". */
+/* Returns the best kernel for this CPU and MX_ISA; `isa` (may be NULL) receives "avx512", "avx2" or "plain".
+ */
 mx_kernel_fn *mx_stencil_kernel(const struct mx_stencil *stencil, enum mx_dtype dtype, const char **isa);
-/* A given instruction set, NULL if this CPU or this stencil has none; for tests and benchmarks. */
+/* Returns the kernel for a given instruction set; NULL if this CPU or this stencil has none. For tests and
+ * benchmarks. */
 mx_kernel_fn *mx_stencil_kernel_isa(const struct mx_stencil *stencil, enum mx_dtype dtype, const char *isa);
 
 /* The best kernel for tiles on this CPU, MX_ISA heeded, NULL where there is none: h > 1, or no vector unit
@@ -41,8 +44,9 @@ mx_tile_fn *mx_stencil_tile(const struct mx_stencil *stencil, enum mx_dtype dtyp
 /* The same for a given instruction set. */
 mx_tile_fn *mx_stencil_tile_isa(const struct mx_stencil *stencil, enum mx_dtype dtype, const char *isa);
 
-/* Rows of a plane that this kernel does together, so that what is between them is read once; 0 where there is
- * none. Tiles of other even numbers of rows are done in strips of so many, and of two. */
+/* Returns how many rows of a plane this kernel computes together, so that shared data is read once; 0 = there
+ * is no such kernel. Tiles with other even numbers of rows are computed in strips of this many rows, and of
+ * two. */
 int32_t mx_stencil_tile_rows(const struct mx_stencil *stencil);
 
 /* The best kernel for spans, and its lanes: NULL where there is none for tiles. x_copies are not for them. */

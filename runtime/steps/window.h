@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* window.h - what the levels of an ADVANCE compute, and the rows that strips hand to one another: the words
- * in which schedules speak to engines. */
+/* window.h - the types by which schedules tell engines what to compute: windows of levels, and the rows that
+ * strips hand to one another (seams). */
 #ifndef MX_WINDOW_H
 #define MX_WINDOW_H
 
 #include <stdint.h>
 
 /* Cells that one level computes: rows [y0,y1), planes [z0,z1) in Buffer coordinates, interior only; empty
- * when y0 >= y1 or z0 >= z1. In x always the whole interior. Kernels also copy the x frame cells of every row
- * they write, so the frame of the second array needs no step of its own in x. */
+ * when y0 >= y1 or z0 >= z1. In x a window is always the whole interior. Kernels also copy the x frame cells
+ * of every row that they write, so the x frame of the second array needs no step of its own. */
 struct mx_window {
-    int32_t y0, y1, z0, z1; /* of ghost layers too, which may be negative */
+    int32_t y0, y1, z0, z1; /* may be negative in ghost layers */
 };
 
-/* One move of a front along z: of level l (0 = what is loaded) the planes [from - l*h, to - l*h) come about.
- * h = 0: there is no front, and windows and seams are what they say. A schedule of very many levels has
- * tables of all of them for a Block, and moves the front through it again and again: only few levels have
- * planes. */
+/* One move of a front along z: it produces planes [from - l*h, to - l*h) of level l (0 = loaded planes). h =
+ * 0: there is no front, and windows and seams count as they are. A schedule with very many levels has tables
+ * of all levels of a Block, and moves the front through them: at each move only few levels have planes. */
 struct mx_front {
     int64_t from, to;
     int32_t h;
 };
 
-/* Planes [z0,z1) of level l between the two positions of the front; empty when z0 >= z1. */
+/* Cuts planes [z0,z1) of level l to those between the two positions of the front; empty when z0 >= z1. */
 static inline void mx_front_cut(const struct mx_front *f, int64_t level, int64_t *z0, int64_t *z1) {
     const int64_t behind = level * f->h;
     if (f->h == 0) return;
@@ -31,7 +30,7 @@ static inline void mx_front_cut(const struct mx_front *f, int64_t level, int64_t
     if (*z1 < *z0) *z1 = *z0;
 }
 
-/* Window l, which computes level l+1. */
+/* Returns window l, which computes level l+1, cut by the front. */
 static inline struct mx_window mx_front_window(const struct mx_front *f, const struct mx_window *window,
                                                int32_t l) {
     struct mx_window w = window[l];
@@ -59,7 +58,7 @@ struct mx_seam {
     const int32_t *n_rows;   /* per level: rows that count, <= seam_rows */
 };
 
-/* Planes that a call has of a level's seam. */
+/* The planes of a level's seam that a call has. */
 struct mx_seam_planes {
     int64_t z0, z1;
 };

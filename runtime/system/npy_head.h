@@ -7,12 +7,12 @@
 
 #include <stdint.h>
 
-/* Where the numbers begin, the bytes of one (8 or 4), and extents in shape[0..1], 1 where there are fewer. At
- * most 64 KiB of head are read. The number of extents, up to 3, or -errno with a sentence. */
+/* Reads the head (at most 64 KiB): where the numbers begin, the bytes of one (8 or 4), and the extents in
+ * shape[0..1] (1 if there are fewer). Returns the number of extents, up to 3, or -errno with a sentence. */
 int mx_npy_head(int fd, const char *path, int64_t *data_at, int64_t *element, int64_t shape[2], mx_why *why);
 
-/* Bytes of the word that begins a type in a head, quotes included: "'<i4'"; of a structure its beginning. For
- * messages. */
+/* Returns the length of the word with which a type begins in a head, quotes included: "'<i4'"; for a
+ * structured type that of its beginning. For messages. */
 int mx_npy_type_bytes(const char *descr);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sides.h - what the frame of a grid holds: its sides, and how the frame of an input without one is made.
- * Pure.
+/* sides.h - the sides of a grid (what its frame holds), and how a frame is made for an input without one.
+ * Pure functions.
  *
  * A cell of one dimension is named by its index with the frame counted: 0 .. n+2h-1, of which h .. n+h-1 are
  * the interior. Its side 0 is the frame before the interior, side 1 the one behind it. For side 0, with k = 1
@@ -14,17 +14,19 @@
  *     edge         frame cell h-k = cell h
  *     periodic     frame cell h-k = cell n+h-k, the one at the opposite end; of all fields, at both ends
  *
- * Minus changes the sign bit and nothing else: of 0 it makes -0, of a NaN the NaN with the other sign.
+ * Minus changes only the sign bit of a floating-point number: 0 becomes -0, and a NaN becomes the NaN with
+ * the other sign. Integers are negated.
  *
- * Frames are made in x first, then in y over whole rows, x frame included, then in z over whole planes: so
- * corners are copies of copies, with the product of their signs. Rows of frames that are fixed have an x
- * frame like every other row, and planes of them a y frame. Every field has sides of its own: what is said of
- * rows and planes holds for the part of a field in them. tests/unit/after_world.c has it as plain loops.
+ * Frames are made in x first, then in y over whole rows with their x frame, then in z over whole planes. So
+ * corners are copies of copies, with the product of their signs. Rows of fixed frames have an x frame like
+ * every other row, and planes of fixed frames have a y frame. Every field has sides of its own: statements
+ * about rows and planes hold for the field's part of them. tests/unit/after_world.c has the same as plain
+ * loops.
  *
- * The 0 of odd-node is +0. It is put in place of what the cell holds wherever a state comes about: in both
- * arrays of the initial state, and in every level after the kernel has computed the cell and sources have
- * been added, before anything looks at it. So kernels, probes, norms, outputs and counts of cells that are
- * not finite see 0 there. It is of interior cells alone: frames that are fixed keep their values.
+ * The 0 of odd-node is +0. It replaces the value of the cell in every state: in both arrays of the initial
+ * state, and in every level, after the kernel has computed the cell and sources were added, and before
+ * anything reads it. So kernels, probes, norms, outputs and counts of cells that are not finite see 0 there.
+ * Only interior cells become 0: fixed frames keep their values.
  */
 #ifndef MX_SIDES_H
 #define MX_SIDES_H
@@ -35,38 +37,37 @@ enum mx_side {
     MX_SIDE_FIXED,
     MX_SIDE_MIRROR,
     MX_SIDE_PERIODIC,
-    MX_SIDE_NEIGHBOUR, /* of z: another rank has what lies beyond (struct mx_problem). Nothing is copied:
-                          there are ghost layers, of which the Buffers have none. No user says so */
+    MX_SIDE_NEIGHBOUR, /* in z: another rank has the planes beyond this end (struct mx_problem). Nothing is
+                          copied: DRAM has ghost layers, Buffers do not. Users cannot choose it */
     MX_SIDE_ODD,
     MX_SIDE_MIRROR_NODE,
     MX_SIDE_ODD_NODE,
     MX_SIDE_EDGE,
-    MX_SIDE_SEVERAL, /* of struct mx_sides: fields differ */
+    MX_SIDE_SEVERAL, /* only in struct mx_sides: fields differ */
     MX_SIDE_KINDS = MX_SIDE_SEVERAL
 };
 enum { MX_DIM_X, MX_DIM_Y, MX_DIM_Z };
 
-/* The sides of a run, from words: "x=periodic" (both ends), "z=fixed,mirror" (end 0, end 1) for all fields,
- * "vx:z=odd" for one, which says more than what is said of all. Axes that are not named are fixed. The
- * problem gives the fields, both arrays'; that of a built-in stencil is u. -EINVAL, with a sentence, for
- * anything else, for periodic at one end or in some fields only, and where two words say different things of
- * the same. */
+/* Reads the sides of a run from words: "x=periodic" (both ends) or "z=fixed,mirror" (end 0, end 1) for all
+ * fields, "vx:z=odd" for one field, which overrides words for all. Axes that are not named are fixed. The
+ * problem names the fields of both arrays; that of a built-in stencil is u. -EINVAL, with a sentence: an
+ * unknown word, periodic at only one end or in only some fields, or two words that contradict each other. */
 int mx_sides_read(const char *const *word, int32_t n, const struct mx_problem *problem, mx_why *why,
                   struct mx_sides *sides);
-/* "x=periodic z=fixed,mirror vx:z=odd": what mx_sides_read takes, word by word; "" where all is fixed. Never
- * more than MX_SIDES_TEXT bytes. */
+/* Writes sides as words that mx_sides_read reads: "x=periodic z=fixed,mirror vx:z=odd"; "" if all are fixed.
+ * Never more than MX_SIDES_TEXT bytes. */
 enum { MX_SIDES_TEXT = 3 * (2 * MX_MAX_FIELDS + 1) * (MX_FIELD_NAME + 28) };
 const char *mx_sides_text(const struct mx_sides *sides, const struct mx_problem *problem,
                           char text[MX_SIDES_TEXT]);
-/* The first bytes of it, for a sentence; "fixed" where all is. */
+/* Writes its first bytes, for a sentence; "fixed" if all are. */
 enum { MX_SIDES_BRIEF = 160 };
 const char *mx_sides_brief(const struct mx_sides *sides, const struct mx_problem *problem,
                            char text[MX_SIDES_BRIEF]);
 const char *mx_side_name(uint8_t side);
-/* What users call a dimension: of grids of two dimensions z is y to them. */
+/* Returns the user's name of a dimension: in two dimensions z is called y. */
 char mx_axis_name(const struct mx_problem *problem, int dim);
-/* -EINVAL, with a sentence: n must not be less than the cells that a side copies: h, and h + 1 of the kinds
- * about a node, whose outermost cell has no image; edge copies one. */
+/* -EINVAL, with a sentence, if an extent is less than the cells that a side copies: h; h + 1 for the kinds
+ * about a node, whose outermost cell has no image; 1 for edge. */
 int mx_sides_check(const struct mx_sides *sides, const struct mx_problem *problem, mx_why *why);
 
 /* The kinds of one field at the two ends of a dimension. */
@@ -90,11 +91,11 @@ enum {
     MX_SIDES_COPY =
         MX_SIDES_MINUS | MX_SIDES_NODE | 1 << MX_SIDE_MIRROR | 1 << MX_SIDE_PERIODIC | 1 << MX_SIDE_EDGE
 };
-/* Of some field at one of the ends. */
+/* Does some field have one of these kinds at an end of the dimension? */
 static inline bool mx_sides_any(const struct mx_sides *s, int dim, int kinds) {
     return ((mx_sides_kinds(s, dim, 0) | mx_sides_kinds(s, dim, 1)) & kinds) != 0;
 }
-/* Cells of the interior, from this end on, that hold all that the frame there copies: 0, h or h + 1. */
+/* Returns how many interior cells from this end on hold everything that the frame copies: 0, h or h + 1. */
 static inline int64_t mx_sides_sources(const struct mx_sides *s, int dim, int end, int32_t h) {
     const int kinds = mx_sides_kinds(s, dim, end);
     return (kinds & MX_SIDES_COPY) == 0 ? 0 : h + ((kinds & MX_SIDES_NODE) != 0);
@@ -116,45 +117,47 @@ static inline int32_t mx_halo_of(const struct mx_problem *p, int dim) {
     return dim == MX_DIM_Y ? mx_halo_y(p) : p->h;
 }
 
-/* The interior index of the cell that stands at i: i modulo n, for ghost layers. */
+/* Returns the interior index of the cell at i: i modulo n, for ghost layers. */
 static inline int64_t mx_wrap(int64_t i, int64_t n) {
     if ((uint64_t)i < (uint64_t)n) return i;
     return ((i % n) + n) % n;
 }
 
-/* The interior plane of the whole grid, from 0, that stands at z, frame counted. Ghost planes, of a periodic
- * z or of a neighbour, are those of the cells that they stand for. */
+/* Returns the interior plane of the whole grid, from 0, that is at z, frame counted. A ghost plane, of a
+ * periodic z or of a neighbour, is the plane that it stands for. */
 static inline int64_t mx_plane_of(const struct mx_problem *p, int64_t z) {
     return mx_wrap(z - p->h + p->first_plane, mx_all_planes(p));
 }
-/* Another rank goes on at this end of z. */
+/* Do another rank's planes follow at this end of z? */
 static inline bool mx_has_neighbour(const struct mx_problem *p, int end) {
     return p->sides.side[MX_DIM_Z][end] == MX_SIDE_NEIGHBOUR;
 }
-/* The frame at this end is a copy, of some field at least. */
+/* Is the frame at this end a copy, at least for some field? */
 static inline bool mx_side_is_copy(uint8_t side) {
     return side != MX_SIDE_FIXED && side != MX_SIDE_NEIGHBOUR;
 }
 
-/* Of one field in one dimension. The cell that cell i copies: an interior one, or i itself (interior cells,
- * fixed frames). */
+/* For one field in one dimension: returns the cell that cell i copies. It is an interior one, or i itself
+ * (interior cells, fixed frames). */
 int64_t mx_side_source(const uint8_t side[2], int64_t n, int32_t h, int64_t i);
-/* It is minus that cell. */
+/* Is cell i minus the cell that it copies? */
 static inline bool mx_side_minus(const uint8_t side[2], int64_t n, int32_t h, int64_t i) {
     return (i < h && (MX_SIDES_MINUS >> side[0] & 1) != 0) ||
            (i >= n + h && (MX_SIDES_MINUS >> side[1] & 1) != 0);
 }
-/* Interior cell i is 0. */
+/* Is interior cell i 0? */
 static inline bool mx_side_zero(const uint8_t side[2], int64_t n, int32_t h, int64_t i) {
     return (i == h && side[0] == MX_SIDE_ODD_NODE) || (i == n + h - 1 && side[1] == MX_SIDE_ODD_NODE);
 }
-/* Frame cells that copy cell i of a dimension: out[0 .. result). None for a cell of the frame. */
+/* Lists the frame cells that copy cell i of a dimension: out[0 .. result). A cell of the frame has no copies.
+ */
 enum { MX_SIDE_COPIES = 2 * MX_MAX_HALO };
 int mx_side_copies(const uint8_t side[2], int64_t n, int32_t h, int64_t i, int64_t out[MX_SIDE_COPIES]);
-/* Of all fields in one dimension: makes [*from, *end) contain the frame cells that copy one of its cells. */
+/* For all fields in one dimension: extends [*from, *end) so that it contains the frame cells that copy one of
+ * its cells. */
 void mx_sides_extend(const struct mx_sides *sides, int dim, int64_t n, int32_t h, int64_t *from,
                      int64_t *end);
-/* Bytes of cells of `element_bytes` 4 or 8 each, or minus them. The two do not overlap, or are the same. */
+/* Copies cells of this type, or minus them. The two ranges do not overlap, or are the same. */
 void mx_side_copy(char *to, const char *from, int64_t bytes, enum mx_dtype dtype, bool minus);
 
 /* Some cells of a row, empty where x0 >= x1. */
@@ -167,16 +170,16 @@ struct mx_cells {
 void mx_side_x_frame(const uint8_t side[2], int64_t nx, int32_t h, struct mx_cells cells,
                      struct mx_cells out[2]);
 
-/* Of the x frame that goes with some cells, one end: cell x of [x0,x1) is a copy of cell from + step * (x -
+/* One end of the x frame that belongs to some cells: cell x of [x0,x1) is a copy of cell from + step * (x -
  * x0), or minus it. */
 struct mx_x_copy {
     int64_t x0, x1, from, step;
     bool minus;
 };
-/* What the x frame copies of cells [x0,x1): 0 to 2 ends. Made once for many rows. */
+/* Finds what the x frame copies of cells [x0,x1): 0 to 2 ends. Make it once for many rows. */
 int mx_side_x_copies(const uint8_t side[2], int64_t nx, int32_t h, struct mx_cells cells,
                      struct mx_x_copy out[2]);
-/* Does so in one field's row, whose cell 0 `row` points to; `element_bytes` 4 or 8. */
+/* Makes these copies in a field's row, whose cell 0 is at `row`. */
 void mx_side_copy_x_whole(const struct mx_x_copy *copy, enum mx_dtype dtype, char *row);
 static inline void mx_sides_copy_x(const struct mx_x_copy *copy, int n, enum mx_dtype dtype, char *row) {
     for (int i = 0; i < n; i++) {
@@ -196,15 +199,15 @@ static inline void mx_sides_copy_x(const struct mx_x_copy *copy, int n, enum mx_
         }
     }
 }
-/* Of the cells [x0,x1) of one field's row those that are 0 in x become so. */
+/* Sets the cells of [x0,x1) of a field's row to 0 that a side in x makes 0. */
 void mx_side_zero_x(const uint8_t side[2], int64_t nx, int32_t h, struct mx_cells cells,
                     int64_t element_bytes, char *row);
 
-/* Row y of plane z of one field, which holds what row mx_side_source(y) of plane mx_side_source(z) has, as it
- * came from a file: zeros, the x frame, signs. */
+/* Completes row y of plane z of one field: zeros, the x frame, signs. The row holds row mx_side_source(y) of
+ * plane mx_side_source(z), as it came from a file. */
 void mx_sides_row(const struct mx_sides *sides, const struct mx_problem *problem, int array, int32_t field,
                   int64_t y, int64_t z, char *row);
-/* Plane z of array `array` (0 = A, 1 = B), all rows of it, in which every field has its rows of the plane
+/* Completes plane z of array `array` (0 = A, 1 = B) likewise. In it every field holds its rows of the plane
  * that plane z copies (mx_side_source), as they came from a file. */
 void mx_sides_plane(const struct mx_sides *sides, const struct mx_problem *problem,
                     const struct mx_layout *layout, int array, int64_t z, char *plane);
@@ -213,30 +216,32 @@ void mx_sides_plane(const struct mx_sides *sides, const struct mx_problem *probl
 
 enum mx_frame_kind { MX_FRAME_INCLUDED, MX_FRAME_EDGE, MX_FRAME_MIRROR, MX_FRAME_PERIODIC, MX_FRAME_VALUE };
 
-/* All zero: the file has its frame. Else the file is nz x ny x nx, and a cell of the frame is the nearest
- * cell of the interior (edge), the cell as far inside as it is outside (mirror; the edge's own cell counts),
- * the cell that would be there were the grid repeated (periodic), or a value. Extents may be shorter than h:
- * what is repeated or mirrored goes on. As numpy.pad with edge, symmetric, wrap and constant. */
+/* How a frame is made. All zero: the file has its frame. Otherwise the file is nz x ny x nx cells, and a cell
+ * of the frame is one of these: the nearest interior cell (edge); the cell as far inside as it is outside,
+ * where the outermost cell counts (mirror); the cell there if the grid were repeated (periodic); or a value.
+ * Extents may be shorter than h: the repeated or mirrored grid continues. These are numpy.pad's edge,
+ * symmetric, wrap and constant. */
 struct mx_frame {
     enum mx_frame_kind kind;
     double value;  /* MX_FRAME_VALUE */
-    bool whole;    /* it is written in digits alone, and 64 bits hold it: */
-    uint64_t bits; /* the number itself, of an int64_t where it is negative */
+    bool whole;    /* the value is an integer of 64 bits, written only in digits: */
+    uint64_t bits; /* that integer; as an int64_t if it is negative */
 };
 
-/* "included" "edge" "mirror" "periodic" or a number. -EINVAL with a sentence. */
+/* Reads "included" "edge" "mirror" "periodic" or a number. -EINVAL with a sentence. */
 int mx_frame_parse(const char *text, mx_why *why, struct mx_frame *out);
-/* -EINVAL, with a sentence: the value is none that cells of this type can hold exactly (integers), or it is
- * beyond the type (f32: rounded to the nearest). `name` is the field's. */
+/* -EINVAL, with a sentence, if cells of this type cannot hold the value: integers must hold it exactly; f32
+ * rounds it, and must not overflow. `name`: of the field. */
 int mx_frame_check(const struct mx_frame *frame, const char *name, enum mx_dtype dtype, mx_why *why);
 
-/* Of one dimension with n cells in the file: the file's cell (row, plane), 0 .. n-1, that is at i; -1: none,
- * it is of the value. For every kind but MX_FRAME_INCLUDED, where it is i. */
+/* For one dimension with n cells in the file: returns the file's cell (row, plane), 0 .. n-1, that is at i.
+ * -1 = the frame holds the value there. With MX_FRAME_INCLUDED it is i. */
 int64_t mx_frame_source(const struct mx_frame *frame, int64_t n, int32_t h, int64_t i);
 
-/* A row of the array, nx+2h cells, of the file's row, nx cells (MX_FRAME_INCLUDED: nx+2h). file_row NULL: a
- * row of the value alone. Row y of plane z is made of the file's row mx_frame_source(y) of plane
- * mx_frame_source(z). The two do not overlap, but file_row may be row + h cells. */
+/* Makes a row of the array, nx+2h cells, from a row of the file, nx cells (MX_FRAME_INCLUDED: nx+2h).
+ * file_row NULL: the row holds only the value. Row y of plane z is made from the file's row
+ * mx_frame_source(y) of plane mx_frame_source(z). The two rows do not overlap, except that file_row may be
+ * row + h cells. */
 void mx_frame_row(const struct mx_frame *frame, int64_t nx, int32_t h, enum mx_dtype dtype,
                   const char *file_row, char *row);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* simulated.h - the time that a simulation is at after so many of its steps. It changes no bit of a result.
- */
+/* simulated.h - the simulated time after a number of steps. It changes no bit of a result. */
 #ifndef MX_SIMULATED_H
 #define MX_SIMULATED_H
 
@@ -11,14 +10,14 @@
 
 struct mx_simulated {
     bool known;
-    double step_s;                /* seconds of every step; where there is a series, of the first */
-    const struct mx_series *each; /* NULL, or the parameter over time that has the seconds of each step */
-    int64_t since;                /* the step since which they are so long, */
-    double since_s;               /* and the seconds before it */
+    double step_s;                /* seconds of every step; with a series those of the first */
+    const struct mx_series *each; /* NULL, or the parameter over time that holds the seconds of each step */
+    int64_t since;                /* steps are this long since step `since`, */
+    double since_s;               /* and these are the seconds before it */
 };
 
-/* Seconds after `steps` steps; NAN = not known. Of a series its values added in their order, the last one for
- * all steps behind its end. */
+/* Returns the seconds after `steps` steps; NAN = not known. The values of a series are added in order; its
+ * last value holds for all steps after its end. */
 static inline double mx_simulated_s(const struct mx_simulated *t, int64_t steps) {
     if (!t->known) return NAN;
     if (t->each == NULL && steps < t->since) return NAN;
@@ -30,7 +29,7 @@ static inline double mx_simulated_s(const struct mx_simulated *t, int64_t steps)
 }
 
 enum { MX_SIMULATED_TEXT = 32 };
-/* " (0.064 s)", or "" where it is not known. */
+/* Writes " (0.064 s)", or "" if the time is not known. */
 static inline const char *mx_simulated_text(const struct mx_simulated *t, int64_t steps,
                                             char out[MX_SIMULATED_TEXT]) {
     out[0] = 0;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* calibrate.h - inside tune/ only: what measurements share. */
+/* calibrate.h - inside tune/ only: shared by measurements. */
 #ifndef MX_TUNE_CALIBRATE_H
 #define MX_TUNE_CALIBRATE_H
 
 #include <stddef.h>
 
-/* Everything is measured so often, in turns; medians count. */
+/* Everything is measured this many times, in turns, and the median counts. */
 enum { TURNS = 3 };
-/* DRAM that the engines are measured in. */
+/* DRAM for measurements of the engines. */
 enum { DEFAULT_MEMORY_BYTES = 128 << 20 };
 void mx_sort_values(double *values, size_t n);
-/* Of n values, which are sorted. */
+/* Sorts n values and returns their median. */
 double mx_median(double *values, size_t n);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* job.h - inside tune/ only: one algorithm being tuned, and what a plan of it takes and costs. */
+/* job.h - inside tune/ only: a job is one algorithm being tuned; functions count what a plan of it needs and
+ * costs. */
 #ifndef MX_TUNE_JOB_H
 #define MX_TUNE_JOB_H
 
@@ -25,14 +26,14 @@ struct job;
 /* How Blk-Tune looks for the best plan of an algorithm. */
 struct strategy {
     const char *algorithm, *counted;  /* counted NULL = algorithm */
-    void (*reduced)(struct job *job); /* both end with job->best = the optimum of the same space */
+    void (*reduced)(struct job *job); /* both find job->best, the optimum of the same space */
     void (*exhaustive)(struct job *job);
     bool by_seconds;   /* cost = predicted seconds (redundant compute counts), else bytes moved */
-    bool blocks;       /* by, bz, bt are a Block: naive and manual can choose them */
+    bool blocks;       /* by, bz, bt are the extents of a Block, which naive and manual can choose */
     bool halo_twice;   /* Block extents grow by 2 bt h (overlapped blocks), else by bt h */
-    bool side_file;    /* strips have seams, which a side file can keep */
-    bool thin_slabs;   /* rings grow with the slab: a thinner one makes room for more steps */
-    bool only_by_name; /* never chosen unless named: paging by the kernel decides its speed */
+    bool side_file;    /* a side file can keep the seams of strips */
+    bool thin_slabs;   /* rings grow with the slab: a thinner slab makes room for more steps */
+    bool only_by_name; /* chosen only if the user names it, since paging by Linux decides its speed */
 };
 
 struct job {
@@ -40,22 +41,22 @@ struct job {
     struct mx_problem problem; /* as asked, nt >= 1 */
     const struct mx_algorithm *algorithm;
     const struct mx_algorithm
-        *counted; /* whose shape and CalcTrans decide: the algorithm's own, save where it
-                     has no Blocks but a working set (direct-skewed: that of skewed) */
+        *counted; /* the algorithm whose shape and CalcTrans decide: the algorithm itself, or another one if
+                     it has a working set instead of Blocks (for direct-skewed it is skewed) */
     const struct strategy *strategy;
     const struct mx_engine_ops *engine;
     struct mx_layout layout[2]; /* [partial planes are transferred] */
     struct mx_rates rates;
-    struct mx_plan base;           /* what does not change during the search */
+    struct mx_plan base;           /* the parts of the plan that do not change during the search */
     struct mx_tiled_sizes refined; /* instead of the engine's own choice; 0 = none */
-    uint64_t room_bytes;           /* Blocks take less than this */
-    uint64_t device_bytes;         /* and no more than this where they are in an accelerator's memory */
+    uint64_t room_bytes;           /* Blocks must take less than this */
+    uint64_t device_bytes;         /* and in an accelerator's memory not more than this */
     int64_t z_step, bt_min;        /* bz is a multiple of z_step or nz; bt >= bt_min */
-    int64_t stretch;               /* levels of the longest stretch between due steps: more makes no sweep */
+    int64_t stretch;               /* levels of the longest stretch between due steps: no sweep has more */
     int32_t threads;
     bool resident;    /* both Buffers are to stay in DRAM */
-    bool only_strips; /* no whole planes */
-    double most_cost; /* a plan that costs more is of no use; 0 = any is */
+    bool only_strips; /* only strips, no whole planes */
+    double most_cost; /* plans that cost more are not wanted; 0 = no limit */
     bool by_dram;     /* look for the smallest DRAM instead of the smallest cost */
     /* outcome */
     bool found;
@@ -65,46 +66,47 @@ struct job {
 };
 
 const struct mx_layout *mx_job_layout(const struct job *job, const struct mx_plan *plan);
-/* Can the device transfer what the plan wants of the layout: rows that start aligned where partial planes are
- * transferred, else planes? False only for the fixed layout of a store. */
+/* Can the device transfer what the plan needs? Rows must start aligned if partial planes are transferred,
+ * otherwise planes must. false only for the fixed layout of a store. */
 bool mx_job_can_transfer(const struct job *job, const struct mx_plan *plan);
-/* DRAM of a plan: Blocks, or what stages them; where Buffers are to stay in DRAM those as well. And what an
- * accelerator has of it. */
+/* Return the DRAM of a plan: Blocks, or the staging memory for them, and Buffers that stay in DRAM; and the
+ * memory of an accelerator that it takes. */
 uint64_t mx_job_dram_bytes(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape);
 uint64_t mx_job_device_bytes(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape);
-/* Completes a plan with by, bz, bt set: slab and what else is the engine's. */
+/* Completes a plan with by, bz and bt: sets the slab, and other sizes of the engine. */
 void mx_job_complete(const struct job *job, struct mx_plan *plan);
-/* Share of the engine's best rate that slab and levels of the plan allow. */
+/* Returns the share of the engine's best rate that slab and levels of the plan allow. */
 double mx_job_efficiency(const struct job *job, const struct mx_plan *plan);
-/* Shape, traffic, DRAM and cost of a plan; false if it breaks a constraint of the schedule. Does not look at
- * the room. */
+/* Computes shape, traffic, DRAM and cost of a plan; false = it violates a constraint of the schedule. Does
+ * not check the room. */
 bool mx_job_measure(const struct job *job, const struct mx_plan *plan, struct option *out);
-/* Levels of the run, and of a step: what bt is a multiple of. */
+/* Levels of the run, and of a step. bt is a multiple of the latter. */
 static inline int64_t mx_job_levels(const struct job *job) {
     return mx_levels_of(&job->problem, job->problem.nt);
 }
 static inline int64_t mx_job_unit(const struct job *job) { return mx_levels_a_step(&job->problem); }
-/* Redundant cells cost seconds and no bytes: overlapped blocks, and ghost layers of any algorithm. */
+/* Is the cost in seconds? Redundant cells cost seconds but no bytes: those of overlapped blocks, and ghost
+ * layers of any algorithm. */
 static inline bool mx_job_by_seconds(const struct job *job) {
     return job->strategy->by_seconds || mx_sides_periodic(&job->problem.sides, MX_DIM_Y) ||
            mx_sides_periodic(&job->problem.sides, MX_DIM_Z) || job->problem.all_nz > 0;
 }
-/* Buffers of the state on the device, 2 or 4, and what is there in all: with the side file, and C but for
- * files of the user. */
+/* Return the number of Buffers of the state, 2 or 4; and the bytes of everything on the device: with the side
+ * file, and with C except for files of the user. */
 int64_t mx_job_state_buffers(const struct mx_shape *shape);
 uint64_t mx_job_stored_bytes(const struct mx_layout *layout, const struct mx_shape *shape);
-/* What DRAM holds where everything is to stay there: that, and the files of the user. */
+/* Returns the bytes in DRAM if everything stays there: the same, and the files of the user. */
 uint64_t mx_job_resident_bytes(const struct mx_layout *layout, const struct mx_shape *shape);
 /* Measures (by, bz, bt), counts it, and keeps it if it fits and is better than the best. Returns whether it
  * fits. */
 bool mx_job_try(struct job *job, int64_t by, int64_t bz, int64_t bt);
-/* Does it fit? Shape alone: cheaper than a try, not counted. */
+/* Does it fit? Looks only at the shape, which is cheaper than a try, and is not counted. */
 bool mx_job_fits(const struct job *job, int64_t by, int64_t bz, int64_t bt);
 
-/* The plan with this Block, everything else as the job has it. */
+/* Returns the plan with this Block; everything else is the job's. */
 struct mx_plan mx_job_with_block(const struct job *job, int64_t by, int64_t bz, int64_t bt);
-/* Cost of a plan; HUGE_VAL where it breaks a constraint. And the least cost of any with this bt, 0 where none
- * is known: one Block holds the whole grid. */
+/* Return the cost of a plan (HUGE_VAL if it violates a constraint); and a lower bound of the cost of all
+ * plans with this bt, that of one Block with the whole grid (0 = not known). */
 double mx_job_cost(const struct job *job, int64_t by, int64_t bz, int64_t bt);
 double mx_job_least_cost(const struct job *job, int64_t bt);
 

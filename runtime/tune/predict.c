@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Predicted seconds of the stencil phase. The executor reads ahead and writes behind while it computes, so
- * what takes longer decides; what remains are the ends of each sweep. */
+/* predict.c - predicts the seconds of the stencil phase. The executor reads ahead and writes behind while it
+ * computes, so the longer of the two decides. The ends of each sweep come on top. */
 #include "machine/minmax.h"
 #include "tune/job.h"
 
 #include <math.h>
 #include <string.h>
 
-/* What a device computes nothing in from one launch to the next, and while its cores have work from less and
- * less groups: the same for few cells as for many. */
+/* Seconds per launch in which a device computes nothing or little: the start of the launch, and its end, when
+ * fewer and fewer groups are left. They do not depend on the number of cells. */
 static const double launch_s = 1e-5;
 
-/* A level of a slab is a launch, or of all where all is there. `there`: of launches that are long. */
+/* Returns the update rate with launches of one level of a slab (of all planes, if the device holds the whole
+ * grid). `there`: the rate of long launches. */
 static double launched_rate(const struct job *job, const struct mx_plan *plan, double there) {
     const double rows = (double)mx_min(plan->by, job->problem.ny);
     const bool all = strcmp(plan->algorithm, "resident") == 0 || plan->slab > job->problem.nz;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* request.h - inside tune/ only: a request, and one algorithm or one given plan for it. */
+/* request.h - inside tune/ only: handles a request: completes it, and finds a plan for one algorithm, or
+ * checks a given plan. */
 #ifndef MX_TUNE_REQUEST_H
 #define MX_TUNE_REQUEST_H
 
@@ -8,7 +9,8 @@
 /* The tuners, as mx_tuners lists them. */
 enum { BLK, NAIVE, MANUAL, N_TUNERS };
 
-/* A size of --dram is rounded up to so much; so many Blocks or slabs are read ahead where nothing is said. */
+/* --dram is rounded up to a multiple of TUNE_MIB; TUNE_AHEAD: Blocks or slabs that are read ahead by default.
+ */
 enum { TUNE_MIB = 1 << 20, TUNE_AHEAD = 2 };
 
 /* A request, completed. */
@@ -20,26 +22,26 @@ struct context {
 
 /* ---- request.c */
 
-/* -EINVAL with a sentence for what no algorithm could do. */
+/* Completes a request. -EINVAL with a sentence if no algorithm could do it. */
 int mx_tune_complete(const struct mx_tune_request *request, mx_why *why, struct context *out);
 
 /* ---- make_job.c */
 
-/* With the engine's own sizes of tiles, or with those that were refined. */
+/* The sizes of tiles: the engine's own, or those that were refined. */
 enum sizes { OWN, REFINED };
 int mx_tune_make_job(const struct context *context, const struct mx_algorithm *algorithm, enum sizes sizes,
                      mx_why *why, struct job *out);
-/* Refined tile and chunk, where no size is given; the slab follows with them (mx_job_complete). */
+/* Sets refined tile and chunk, if no size is given; mx_job_complete then sets the slab. */
 void mx_tune_refine(const struct job *job, struct mx_plan *plan);
 
 /* ---- misfit.c */
 
-/* Nothing fits: fills `why` and the smallest DRAM that would do. */
+/* Call it if nothing fits: fills `why` and the smallest DRAM that would do. */
 void mx_tune_explain_misfit(const struct context *context, const struct job *job,
                             struct mx_tune_candidate *out);
-/* The rows of the store do not suit the device: the ways out that are left. -EINVAL. */
+/* Call it if the rows of the store do not suit the device: -EINVAL with the ways out. */
 int mx_tune_explain_layout(const struct mx_tune_request *request, const char *what, mx_why *why);
-/* -ENOSPC where the device does not hold what the plan stores. */
+/* -ENOSPC if the device has no room for what the plan stores. */
 int mx_tune_check_capacity(const struct mx_tune_request *request, const struct mx_tune_candidate *candidate,
                            mx_why *why);
 
@@ -47,21 +49,23 @@ int mx_tune_check_capacity(const struct mx_tune_request *request, const struct m
 
 /* Can this algorithm compute on an accelerator? */
 bool mx_tune_on_accel(const struct mx_algorithm *algorithm);
-/* -ENOTSUP where the request rules the algorithm out. */
+/* -ENOTSUP if the request excludes the algorithm. */
 int mx_tune_check_algorithm(const struct mx_tune_request *request, const struct mx_algorithm *algorithm,
                             mx_why *why);
-/* What the algorithm itself needs and moves, with the steps as asked (0 steps move nothing). */
+/* Fills a candidate: what the algorithm itself needs and moves, for the requested steps (0 steps move
+ * nothing). */
 void mx_tune_fill(struct job *job, const struct mx_plan *plan, struct mx_tune_candidate *out);
-/* Fills out, found or not. Negative: the request itself is wrong for this algorithm. */
+/* Tunes one algorithm and fills *out, whether a plan is found or not. Negative: the request is wrong for this
+ * algorithm. */
 int mx_tune_one(const struct context *context, const struct mx_algorithm *algorithm, mx_why *why,
                 struct mx_tune_candidate *out, struct job *job);
 
 /* ---- tuners.c */
 
-/* Runs the tuner of the context, where the algorithm leaves it something to choose. */
+/* Runs the tuner of the context, if the algorithm leaves it something to choose. */
 int mx_tune_run(const struct context *context, struct job *job, mx_why *why);
 
-/* ---- tune.c: what results have of a context, and of the candidate in front */
+/* ---- tune.c: copies the context, and the first candidate, to a result */
 
 void mx_tune_take_context(const struct context *context, struct mx_tune_result *result);
 void mx_tune_take_winner(const struct context *context, struct mx_tune_result *result);

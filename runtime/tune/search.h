@@ -7,10 +7,10 @@
 
 const struct strategy *mx_strategy_find(const char *algorithm);
 
-/* Seams may be kept in a side file though nobody asked for it. */
+/* May seams be kept in a side file without the user asking for it? */
 bool mx_job_may_file(const struct job *job);
 
-/* The search of the job's strategy with the constraints as they stand. */
+/* Runs the search of the job's strategy with the current constraints. */
 void mx_job_search(struct job *job);
 
 /* The tuners. They leave the job's best plan, or found = false. */
@@ -29,35 +29,36 @@ void mx_search_every_stream(struct job *job);
 
 /* ---- search_lengths.c: numbers of levels, and lengths of Blocks in one dimension */
 
-/* Levels of the longest sweep that is asked for, and of the longest that Blocks can do. */
+/* Return the levels of the longest sweep that the problem needs, and of the longest that Blocks can compute.
+ */
 int64_t mx_search_longest_sweep(const struct job *job);
 int64_t mx_search_largest_bt(const struct job *job);
 /* At least one step: sweeps are whole steps. */
 int64_t mx_search_whole_steps(const struct job *job, int64_t levels);
-/* The next smaller balanced bt (Fig. 15: the least bt with as many sweeps, from one due step to the next), 0
- * at the end. bt = 0 starts. */
+/* Returns the next smaller balanced bt, 0 at the end; bt = 0 starts. A balanced bt is the least one with its
+ * number of sweeps from one due step to the next (Fig. 15). */
 int64_t mx_search_next_bt(const struct job *job, int64_t bt);
-/* Every balanced bt from the longest on. A bt whose least cost is above the best found ends it: more sweeps
- * cost more. For the smallest DRAM the shortest bt alone. */
+/* Tries every balanced bt, from the longest on. It ends at a bt whose least cost is above the best found,
+ * since more sweeps cost more. For the smallest DRAM it tries only the shortest bt. */
 void mx_search_over_bt(struct job *job, void (*try_bt)(struct job *, int64_t));
-/* Every Block of the constraints with this bt. */
+/* Tries every Block that the constraints allow with this bt. */
 void mx_search_every_block(struct job *job, int64_t bt);
 
 static inline int64_t multiple_up(int64_t n, int64_t step) { return tune_ceil_div(n, step) * step; }
 static inline int64_t multiple_down(int64_t n, int64_t step) { return n / step * step; }
 
-/* Blocks of at least this length for bt levels. */
+/* Returns the least length of a Block for bt levels. */
 int64_t mx_search_shortest(const struct job *job, int64_t bt);
-/* Most blocks that bt allows. lead: cells before the first that the cut counts (h where it starts on the
- * ghost row). */
+/* Returns the most blocks that bt allows. lead: cells before the interior that the cut counts (h if it starts
+ * on the ghost row). */
 int64_t mx_search_most_blocks(const struct job *job, int64_t n, int64_t lead, int64_t bt);
-/* Lengths b with exactly k blocks, k >= 2, that bt and `step` allow: [low, high], empty when low > high. */
+/* The lengths b with exactly k blocks, k >= 2, that bt and `step` allow: [low, high], empty if low > high. */
 struct lengths {
     int64_t low, high;
 };
 struct lengths mx_search_lengths(const struct job *job, int64_t n, int64_t lead, int64_t k, int64_t bt,
                                  int64_t step);
-/* The least by of k time-skewed blocks, 0 if there is none. */
+/* Returns the least by of k time-skewed blocks; 0 = there is none. */
 int64_t mx_search_least_by(const struct job *job, int64_t k, int64_t bt);
 
 #endif

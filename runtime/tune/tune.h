@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tune.h - from a problem and a machine to a plan: the tuners (blk, naive, manual), plans as text, and the
- * rates that predicted seconds rest on.
+/* tune.h - finds a plan for a problem on a machine: the tuners (blk, naive, manual), plans as text, and the
+ * rates for predicted seconds.
  *
  *     struct mx_tune_request request = {.problem = &problem, .machine = &machine, .dram_bytes = ..., ...};
  *     struct mx_tune_result result;
@@ -19,8 +19,8 @@
 
 #include <stdio.h>
 
-/* DRAM that a run needs besides its Blocks: code, libraries, queues, thread stacks, touched by the kernel.
- * Not counted under the papers' reserve, whose Km covers it. */
+/* DRAM that a run needs besides its Blocks: code, libraries, queues, stacks of threads. It is not counted
+ * with the papers' reserve, whose Km covers it. */
 #define MX_TUNE_OVERHEAD_BYTES (UINT64_C(24) << 20)
 
 /* On mapped backends the kernel needs DRAM of its own to page Buffers in and out: a quarter of what the run
@@ -42,65 +42,66 @@ struct mx_tiled_sizes {
 /* What a search for better sizes than the engine's own choice found (mx_refine_tiled). */
 struct mx_refined {
     struct mx_tiled_sizes sizes; /* 0 = not refined: the engine's own choice */
-    int64_t nx;                  /* cells of the rows they were measured on */
-    double raised;               /* by what they raised the update rate, kept with them; 0 = 1 */
-    /* Of a search made now; 0 where sizes come from the cache, or there was none. */
+    int64_t nx;                  /* cells of the rows on which they were measured */
+    double raised;               /* factor by which they raised the update rate, kept with them; 0 = 1 */
+    /* Set by a search in this process; 0 if sizes come from the cache, or there was no search. */
     struct mx_tiled_sizes own; /* the engine's choice */
-    int32_t tried;             /* others that ran against it */
-    double gain;               /* update rate with `sizes`, in rates with the engine's own choice */
+    int32_t tried;             /* other sizes that were compared with it */
+    double gain;               /* update rate with `sizes`, divided by that with the engine's own choice */
 };
 
-/* What predicted seconds are computed from. Bytes and updates per second, sustained, all threads together; 0
- * = unknown (mx_rates_complete fills it). */
+/* The rates from which seconds are predicted. Bytes and updates per second, sustained, all threads together;
+ * 0 = unknown (mx_rates_complete fills it). */
 struct mx_rates {
     double read_bytes_per_s, write_bytes_per_s;
     double mixed_bytes_per_s; /* reads and writes under way together: sum of both */
-    double request_s;   /* that a request takes of the device's time beside its bytes, many being under way */
-    double byte_core_s; /* core seconds that a byte transferred takes from whatever computes meanwhile; of
-                           these two 0 = none */
+    double request_s;   /* device time of a request besides that of its bytes, with many requests under way */
+    double byte_core_s; /* core seconds that a transferred byte takes from the computation; of these two 0 =
+                           none */
     double copy_bytes_per_s;                          /* DRAM to DRAM (blk2blk) */
     double iblock_updates_per_s, tiled_updates_per_s; /* iblock: a level of a grid that no cache holds */
-    double slab_updates_per_s; /* iblock in Blocks: several levels of a slab of planes, one behind the other,
+    double slab_updates_per_s; /* iblock in Blocks: several levels of a slab of planes, one after the other,
                                   of which caches hold more */
     enum mx_rates_source device_source, compute_source;
-    struct mx_refined refined; /* with which tiled_updates_per_s was measured; kept with it */
+    struct mx_refined refined; /* the sizes with which tiled_updates_per_s was measured; kept with it */
 };
 
-/* What mx_rates_complete puts where nothing was measured or given: one mainstream NVMe drive and a per-core
- * update rate, both conservative. */
+/* Rates that mx_rates_complete uses if nothing was measured or given: one mainstream NVMe drive and an update
+ * rate per core, both conservative. */
 #define MX_DEFAULT_READ_BYTES_PER_S 2.0e9
 #define MX_DEFAULT_WRITE_BYTES_PER_S 1.2e9
 #define MX_DEFAULT_IBLOCK_UPDATES_PER_S_AND_CORE 3.0e8
 #define MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE 2.0e9
 #define MX_DEFAULT_COPY_BYTES_PER_S_AND_CORE 3.0e9
-/* In tiles, where cache serves what DRAM otherwise would, kernels of users are this much slower than their
- * bytes say: they compute more for a byte and are compiled, not written by hand. (One core, AVX2, rows in
- * cache: 0.3 to 0.7.) */
+/* In tiles, where data comes from cache, kernels of users reach this share of the rate that their bytes
+ * suggest: they compute more per byte, and are compiled, not written by hand. (One core, AVX2, rows in cache:
+ * 0.3 to 0.7.) */
 #define MX_DEFAULT_TILED_SHARE_OF_KERNELS 0.4
 
-/* Fills the fields that are 0, from those that are set where one follows from another (mixed = the harmonic
- * mean of read and write, slab = iblock), else from the defaults above. threads >= 1. */
+/* Fills the fields that are 0: from fields that are set if one follows from another (mixed = the harmonic
+ * mean of read and write, slab = iblock), otherwise from the defaults above. threads >= 1. */
 void mx_rates_complete(struct mx_rates *rates, int32_t threads);
 
-/* Kernels of users: rate in rates of a built-in stencil, guessed from the bytes that a step of one cell reads
- * and writes (star7 in f64: 16). 1 without a system. */
+/* Returns the guessed rate of a user's kernel, as a share of that of a built-in stencil. It is guessed from
+ * the bytes that a step of one cell reads and writes (star7 in f64: 16). 1 without a system. */
 double mx_rates_share(const struct mx_problem *problem);
-/* Fills compute rates that are 0 from the defaults and that share, of systems alone; before
+/* For systems only: fills compute rates that are 0 from the defaults and that share. Call it before
  * mx_rates_complete.
  */
 void mx_rates_of_system(struct mx_rates *rates, const struct mx_problem *problem, int32_t threads);
 
 /* The cache of measured rates: ${XDG_CACHE_HOME:-~/.cache}/memext/rates.json, one object {"device": {KEY:
- * rates}, "compute": {KEY: rates}}. A KEY holds all that the figures depend on, so a changed machine or
- * device misses. */
+ * rates}, "compute": {KEY: rates}}. A KEY contains everything that the figures depend on, so that a changed
+ * machine or device finds no entry. */
 int mx_rates_path(char *path, size_t capacity_bytes, mx_why *why);
-/* Place of the Buffers and how it is driven: backend, file system or device number, size. */
+/* Makes the key of a device: backend, file system or device number, size. */
 int mx_rates_device_key(const char *backend, const char *path, char *key, size_t capacity_bytes, mx_why *why);
-/* CPU, caches, threads, stencil and element or the system's name and identity, row length class. */
+/* Makes the key of compute rates: CPU, caches, threads, stencil and element or the system's name and
+ * identity, class of row length. */
 void mx_rates_compute_key(const struct mx_machine *machine, const struct mx_problem *problem, int32_t threads,
                           char *key, size_t capacity_bytes);
-/* Fills the fields that the cache knows and sets the sources; either key may be NULL. 0 even when nothing is
- * known; a damaged cache reads as empty. */
+/* Fills the fields that the cache knows, and sets the sources. Either key may be NULL. Returns 0 even if
+ * nothing is known; a damaged cache counts as empty. */
 int mx_rates_load(const char *cache_path, const char *device_key, const char *compute_key,
                   struct mx_rates *rates);
 /* Stores the measured fields (device ones under device_key, compute ones under compute_key) by writing a new
@@ -109,55 +110,56 @@ int mx_rates_store(const char *cache_path, const char *device_key, const char *c
                    const struct mx_rates *rates, mx_why *why);
 
 /* Measures sequential reads, writes and both together, in long and in short requests, through the public
- * device API, in about `seconds` on `bytes` of the place (0 = 2 s, 256 MiB). A device is not equally fast at
- * any time: all are measured in turns, and medians count. If `seconds` is given and *rates has an earlier
+ * device API, in about `seconds` on `bytes` of the place (0 = 2 s, 256 MiB). The speed of a device varies
+ * over time, so all are measured in turns, and medians count. If `seconds` is given and *rates has an earlier
  * request_s and mixed_bytes_per_s, request_s is not measured: it is scaled by the old mixed rate over the new
  * one. Opens a store of its own at options->path and removes it; refuses (-EBUSY, -EEXIST) what
- * mx_device_open refuses. Never to be called on a place whose content counts. Fills the device rates of
- * *rates. A block device is only read, and not as a store: the read rate is filled, the others stay, and why
- * says so though 0 is returned. */
+ * mx_device_open refuses. Never call it on a place whose content matters. Fills the device rates of *rates. A
+ * block device is only read, and not as a store: the read rate is filled and the others stay. Then *why says
+ * so, although 0 is returned. */
 int mx_calibrate_device(const struct mx_device_options *options, double seconds, uint64_t bytes, mx_why *why,
                         struct mx_rates *rates);
-/* Measures the update rate of both engines and the copy rate on a grid with the problem's rows, in turns, of
- * which medians count, in at most memory_bytes of DRAM (0 = 128 MiB) and about `seconds` (0 = 2 s). */
+/* Measures the update rate of both engines and the copy rate, on a grid with the problem's rows. It measures
+ * in turns and takes medians. It uses at most memory_bytes of DRAM (0 = 128 MiB) and about `seconds` (0 = 2
+ * s). */
 int mx_calibrate_compute(const struct mx_problem *problem, const struct mx_machine *machine, int32_t threads,
                          double seconds, uint64_t memory_bytes, mx_why *why, struct mx_rates *rates);
 
-/* Looks for sizes of the tiled engine that are faster than its own choice by more than the noise, in about
- * `seconds` (0 = 3 s) on a ring of planes with the problem's rows that is too large for cache, in at most
- * memory_bytes of DRAM (0 = 256 MiB or twice the L3, which is also the most it takes). Fills rates->refined,
- * and raises rates->tiled_updates_per_s by what was gained. 0 also where nothing could be tried, because the
- * rows or the memory make no such ring: refined.own is 0 then. */
+/* Searches sizes of the tiled engine that are faster than its own choice by more than the noise, in about
+ * `seconds` (0 = 3 s). It measures on a ring of planes with the problem's rows that is too large for cache.
+ * It uses at most memory_bytes of DRAM (0 = 256 MiB or twice the L3, which is also the most that it uses).
+ * Fills rates->refined, and raises rates->tiled_updates_per_s by the gain. Returns 0 also if nothing could be
+ * tried, because the rows or the memory allow no such ring: refined.own is 0 then. */
 int mx_refine_tiled(const struct mx_problem *problem, const struct mx_machine *machine, int32_t threads,
                     double seconds, uint64_t memory_bytes, mx_why *why, struct mx_rates *rates);
-/* Are there refined sizes, for rows as long as the problem's? */
+/* Are there refined sizes for rows of the problem's length? */
 bool mx_refined_for(const struct mx_refined *refined, const struct mx_problem *problem);
 
-/* What --calibrate does: measures the compute rates, refines the sizes of the tiled engine, measures the
- * device where `device` is not NULL (a path that is a file is measured in its directory, so that no file is
- * touched), and stores all of it in the cache; *rates receives it. memory_bytes bounds the DRAM that is used.
- * seconds: 0 = 7 s. Otherwise the measurement takes about so long in all, and searches for no sizes: the
- * refined sizes in *rates stay, with the gain that was measured with them. This tells how fast the machine is
- * now, compared with before. A cache that cannot be written is no error. Of a block device see
- * mx_calibrate_device. */
+/* Does what --calibrate does. It measures the compute rates, refines the sizes of the tiled engine, measures
+ * the device if `device` is not NULL, and stores everything in the cache and in *rates. If the path is a
+ * file, its directory is measured, so that the file is not touched. memory_bytes limits the DRAM that is
+ * used. seconds 0 = about 7 s. With another value the measurement takes about that time in all, and does not
+ * search for sizes: the refined sizes in *rates stay, with their measured gain. This tells how fast the
+ * machine is now, compared with before. A cache that cannot be written is not an error. For a block device
+ * see mx_calibrate_device. */
 int mx_rates_renew(const struct mx_device_options *device, const struct mx_problem *problem,
                    const struct mx_machine *machine, int32_t threads, uint64_t memory_bytes, double seconds,
                    mx_why *why, struct mx_rates *rates);
 
 /* ------------------------------------------------------------------ rates of accelerators */
 
-/* The bus, both ways at once, and the kernel. 0 = unknown; of one that is here the kernel is the tiled
- * engine. */
+/* Rates of the bus, both ways at once, and of the kernel; 0 = unknown. The kernel of a `here` device is the
+ * tiled engine. */
 struct mx_accel_rates {
     double put_bytes_per_s, get_bytes_per_s, updates_per_s;
     enum mx_rates_source source;
 };
-/* Measures in about `seconds` (0 = 0.6 s), in up to half of its memory and 1 GiB. What fails there is
- * remembered by the accelerator (accel.h). */
+/* Measures an accelerator in about `seconds` (0 = 0.6 s), in up to half of its memory, at most 1 GiB. The
+ * accelerator remembers errors (accel.h). */
 int mx_calibrate_accel(const struct mx_problem *problem, const struct mx_machine *machine, int32_t threads,
                        struct mx_accel *accel, double seconds, mx_why *why, struct mx_accel_rates *out);
 
-/* In the cache, {"accel": {KEY: rates}}: of the bus, and of a kernel as mx_rates_compute_key has it. */
+/* Keys in the cache, {"accel": {KEY: rates}}: of the bus, and of a kernel (mx_rates_compute_key). */
 struct mx_accel_keys {
     char bus[192], kernel[704];
 };
@@ -169,7 +171,7 @@ void mx_accel_rates_load(const char *cache_path, const struct mx_accel_keys *key
 /* A cache that cannot be written is no error. */
 void mx_accel_rates_store(const char *cache_path, const struct mx_accel_keys *keys,
                           const struct mx_accel_rates *rates);
-/* What the cache knows; with `measure` what is measured now, and kept there. */
+/* Takes rates from the cache; with `measure` measures them and stores them there. */
 int mx_accel_rates_take(const struct mx_problem *problem, const struct mx_machine *machine, int32_t threads,
                         struct mx_accel *accel, bool measure, mx_why *why, struct mx_accel_rates *out);
 
@@ -186,7 +188,7 @@ enum mx_tune_style {
 struct mx_tune_accel {
     char device[128];
     uint64_t memory_bytes; /* that Blocks may take there */
-    bool here;             /* it is DRAM and counts as such, and the cores of this machine compute */
+    bool here;             /* its memory is DRAM and counts as DRAM, and the cores of this machine compute */
     double put_bytes_per_s, get_bytes_per_s, updates_per_s;
     enum mx_rates_source bus_source, kernel_source;
 };
@@ -211,28 +213,29 @@ struct mx_tune_request {
     const char *tuner;  /* "blk" "naive" "manual"; NULL = manual if a Block size is given, else blk */
     const char *engine; /* "iblock" "tiled"; NULL = the faster one by rates */
     enum mx_tune_style style;
-    bool advised;   /* mapped: the schedule says what comes next, so that the kernel does not read ahead */
-    bool anonymous; /* mapped: on swap space, not in a file */
+    bool advised; /* mapped: the schedule advises what comes next, so that Linux does not read ahead by itself
+                   */
+    bool anonymous;        /* mapped: on swap space, not in a file */
     struct mx_plan manual; /* by, bz, bt: the manual tuner's Block (0 = simulate the papers' manual choice);
                               iy, iz, slab, tile, ct, column, ahead, in_place: override the tuner where not
                               0 */
-    uint32_t offset_align_bytes; /* of the device: rows or planes are padded to it; 0 = offline: unpadded
-                                    rows, as in the papers */
-    uint64_t capacity_bytes;     /* of the device; 0 = unknown */
-    struct mx_rates rates;       /* 0 fields = defaults */
-    const struct mx_layout
-        *layout;              /* of a store that is there already: the plan has to do with it; NULL = free */
-    bool blocks_only;         /* only algorithms that move data between Buffers and Blocks */
-    bool whole_planes;        /* partial planes must not be transferred */
-    bool resumable;           /* only algorithms whose finished sweeps are commits */
-    int64_t fixed_unit_bytes; /* transfers of own Buffers of C are multiples of it, a power of two; 0 = any */
-    const struct mx_fixed_layout *fixed; /* [mx_fixed_count], of a system: how C lies where that is not the
-                                            layout's own choice, files of the user above all; one with
-                                            row_pitch_bytes 0 is left as it is. NULL = none */
-    int64_t most_bt;                     /* levels of a sweep at most; 0 = no bound. For blk */
-    uint64_t extra_dram_bytes;           /* that the run takes besides Blocks (hashes of --integrity) */
-    const struct mx_tune_accel *accel;   /* NULL = Blocks are in DRAM */
-    struct mx_tune_link link;            /* of one of several ranks, whose part the problem is */
+    uint32_t offset_align_bytes;    /* of the device: rows or planes are padded to it; 0 = offline: unpadded
+                                       rows, as in the papers */
+    uint64_t capacity_bytes;        /* of the device; 0 = unknown */
+    struct mx_rates rates;          /* 0 fields = defaults */
+    const struct mx_layout *layout; /* layout of an existing store, which the plan must use; NULL = free */
+    bool blocks_only;               /* only algorithms that move data between Buffers and Blocks */
+    bool whole_planes;              /* partial planes must not be transferred */
+    bool resumable;                 /* only algorithms whose finished sweeps are commits */
+    int64_t fixed_unit_bytes; /* transfers of the run's own Buffers of C are multiples of this, a power of
+                                 two; 0 = any */
+    const struct mx_fixed_layout
+        *fixed; /* [mx_fixed_count], of a system: how fields of C lie that the layout does not choose itself,
+                   such as files of the user; row_pitch_bytes 0 = the layout chooses. NULL = none */
+    int64_t most_bt;                   /* levels of a sweep at most; 0 = no bound. For blk */
+    uint64_t extra_dram_bytes;         /* DRAM that the run needs besides Blocks (hashes of --integrity) */
+    const struct mx_tune_accel *accel; /* NULL = Blocks are in DRAM */
+    struct mx_tune_link link;          /* with several ranks, of which the problem is one's part */
     bool exhaustive; /* search every combination instead of the reduced, equally exact set */
     int32_t threads; /* 0 = machine->cores */
 };
@@ -244,13 +247,13 @@ struct mx_seconds {
     double stall_s; /* I/O time beyond that of the bytes. With Blocks: the cost of requests, and that reading
                        and writing take turns from Block to Block. With mapped Buffers: the extra bytes of
                        read-ahead, and the slow paging of the kernel */
-    double cores_s; /* that transfers take from the computation */
+    double cores_s; /* that transfers take away from the computation */
     double bus_s;   /* to and from an accelerator, the longer one; io_s is at least that */
     double flash_s; /* with an accelerator: io_s without the bus */
     double put_bytes_per_s, get_bytes_per_s, updates_per_s; /* with an accelerator: what these rest on */
     double edge_s; /* filling and draining the pipeline of stream, once a sweep */
     double link_s; /* of a rank: its messages on the link, which go while it computes */
-    double lag_s;  /* of a rank: what of messages the last one waits for, one after the other */
+    double lag_s;  /* of a rank: time that the last rank waits for messages, one after the other */
     double total_s;
 };
 
@@ -288,14 +291,15 @@ struct mx_tune_result {
     int64_t z_step;        /* bz is a multiple of this, or nz */
     int64_t n_evaluated;
     uint64_t search_ns;                                          /* CPU time */
-    struct mx_tune_candidate candidates[MX_TUNE_MAX_CANDIDATES]; /* winner first, then by seconds, then those
-                                                                    that do not fit */
+    struct mx_tune_candidate candidates[MX_TUNE_MAX_CANDIDATES]; /* the winner first, then by seconds, then
+                                                                    those that do not fit */
     int32_t n_candidates;
     char tuner[12];
 };
 
-/* 0; -EINVAL (request; a fixed layout that the device cannot transfer), -ENOMEM (no plan fits: why names the
- * smallest DRAM that would do), -ENOSPC (the device is too small), -ENOTSUP (algorithm not for this backend).
+/* Finds the best plan. -EINVAL (the request; a fixed layout that the device cannot transfer), -ENOMEM (no
+ * plan fits: *why names the smallest DRAM that would do), -ENOSPC (the device is too small), -ENOTSUP (the
+ * algorithm does not work with this backend).
  */
 int mx_tune(const struct mx_tune_request *request, mx_why *why, struct mx_tune_result *out);
 
@@ -305,11 +309,12 @@ struct mx_tuner {
 };
 extern const struct mx_tuner mx_tuners[]; /* ends with name NULL */
 
-/* What an algorithm of this name is called with an accelerator: direct, which then loads everything into its
- * memory, is resident. NULL: NULL. */
+/* Returns the name of an algorithm with an accelerator: direct becomes resident, which loads everything into
+ * the accelerator's memory. NULL: NULL. */
 const char *mx_tune_there(const char *algorithm);
 
-/* A given plan (--plan): completed where fields are 0, checked as the manual tuner does, with its prediction.
+/* Handles a given plan (--plan): fills fields that are 0, checks it as the manual tuner does, and predicts
+ * it.
  */
 int mx_tune_plan(const struct mx_tune_request *request, const struct mx_plan *plan, mx_why *why,
                  struct mx_tune_result *out);
@@ -319,8 +324,8 @@ int mx_tune_plan(const struct mx_tune_request *request, const struct mx_plan *pl
 struct mx_iblock {
     int64_t iy, iz;
 };
-/* Step 1 of Blk-Tune (section V-A): min |k*nx*iy*iz*Esz - Sc2*Nc|, iz a multiple of Nc, ties to the smallest
- * iy; iy <= max_iy and iz <= max_iz (0 = no bound; iz is Nc at least). */
+/* Step 1 of Blk-Tune (section V-A): min |k*nx*iy*iz*Esz - Sc2*Nc|, where iz is a multiple of Nc. Of equal
+ * choices the smallest iy wins. iy <= max_iy and iz <= max_iz (0 = no limit; iz is at least Nc). */
 struct mx_iblock mx_iblock_blk(int64_t nx, int64_t element_bytes, int64_t cores, uint64_t l2_bytes,
                                int64_t max_iy, int64_t max_iz);
 
@@ -346,24 +351,25 @@ int mx_naive_tune(const struct mx_problem *problem, const struct mx_machine *mac
 /* ------------------------------------------------------------------ plans as text */
 
 enum { MX_PLAN_LINE_BYTES = 384 };
-/* What numbers of a plan are at most, as words of a line and as options alike. EXTENT: rows, planes, levels;
- * a Block beyond the grid is the grid. */
+/* The largest numbers of a plan, in a line and as options. EXTENT: rows, planes, levels; a Block larger than
+ * the grid is the grid. */
 #define MX_MOST_EXTENT (INT64_C(1) << 40)
 enum { MX_MOST_SLAB = 1 << 20, MX_MOST_COLUMN = INT32_MAX, MX_MOST_AHEAD = 4096, MX_MOST_THREADS = 1024 };
 /* One line without newline: "skewed-min engine=iblock by=1025 bz=1280 bt=500 iy=1 iz=128 threads=16
  * tuner=blk"; fields that are 0 are left out. Returns line. */
 const char *mx_plan_print(const struct mx_plan *plan, char *line, size_t capacity_bytes);
-/* The inverse, exactly; the algorithm may be an alias. -EINVAL names the bad word. */
+/* Reads such a line; the algorithm may be an alias. -EINVAL names the wrong word. */
 int mx_plan_parse(const char *line, mx_why *why, struct mx_plan *out);
-/* Is every number within the limits of its option? mx_tune_plan demands it. -EINVAL. */
+/* Checks that every number is within the limits of its option, as mx_tune_plan requires. -EINVAL. */
 int mx_plan_check(const struct mx_plan *plan, mx_why *why);
-/* A line, or the name of a file whose first line that is neither empty nor a comment (#) is one. */
+/* Reads a plan from a line, or from a file: its first line that is neither empty nor a comment (#). */
 int mx_plan_read(const char *line_or_file, mx_why *why, struct mx_plan *out);
 
-/* The report of --explain, as text; free() it. NULL = out of memory. */
+/* Returns the report of --explain as text, which the caller frees with free(). NULL = no memory. */
 char *mx_tune_explain(const struct mx_tune_request *request, const struct mx_tune_result *result);
 
-/* What an engine is told of a plan but for the sizes of its calls: levels, rows and planes are left 0. */
+/* Returns the options of the engine for a plan, without the sizes of its calls: levels, rows and planes are
+ * 0. */
 struct mx_engine_options mx_plan_engine(const struct mx_plan *plan, const struct mx_problem *problem,
                                         const struct mx_machine *machine, int64_t row_pitch_bytes);
 

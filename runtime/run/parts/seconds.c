@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* seconds.c - how long a step is, for all that tells of steps. */
+/* seconds.c - the simulated seconds of a step, for everything that reports steps. */
 #include "run/parts/parts.h"
 
 #include "run/state.h"
@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The parameter that says it where nothing else does. */
+/* The parameter that holds the seconds of a step by default. */
 static const char usual[] = "dt";
 
-/* Of checks before the first change of the parameter the note of then has no seconds. */
+/* Fills in the seconds of checks before the first change of the parameter, which the note does not have. */
 static void take_checks(struct mx_run *r, const struct mx_note_edit *e) {
     struct mx_norms_history *h = &r->note.history;
     for (int32_t i = 0; i < h->n; i++) {

@@ -162,7 +162,8 @@ int mx_snapshot_whole(void *context, int64_t step, mx_why *why) {
     }
     for (int32_t i = 0; i < s->n_files && err == 0; i++)
         if (!mx_run_alone(r))
-            mx_output_drop(&s->file[i].output); /* it stays, see mx_run_publish_snapshots */
+            mx_output_drop(
+                &s->file[i].output); /* the file stays: the commit gives it its name (snapshots.c, publish) */
         else
             err = mx_output_publish(&s->file[i].output, "the snapshot", why);
     s->open_step = 0;

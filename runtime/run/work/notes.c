@@ -138,7 +138,7 @@ int mx_run_write_note(struct mx_run *r) {
     return n < 0 ? n : mx_device_commit(r->device, text, (size_t)n);
 }
 
-/* The note of a store that another cut of the run goes on in. */
+/* Makes the note of a store of a new cut, with which the run continues. */
 int mx_run_turn_note(struct mx_run *r) {
     struct mx_note *n = &r->note;
     n->problem = r->o.problem;

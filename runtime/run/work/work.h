@@ -18,63 +18,65 @@ int mx_run_compute(struct mx_run *r);
 int mx_run_take_checksum(struct mx_run *r);
 int mx_run_commit_result(struct mx_run *r);
 int mx_run_hand_over_result(struct mx_run *r);
-/* What stays of a finished run tells its checksum; a result that differs is neither resumed nor exported. */
+/* Ends a run: the store that stays knows the checksum. A result that differs is marked, so that it is neither
+ * resumed nor exported. */
 int mx_run_finish(struct mx_run *r);
 
 /* ---- notes.c, hashes.c, commit.c */
 
 int mx_run_begin_note(struct mx_run *r);  /* of a new run */
 void mx_run_renew_note(struct mx_run *r); /* what a resumed run may have changed */
-int mx_run_write_note(struct mx_run *r);  /* the commit itself; no sentence */
-int mx_run_turn_note(struct mx_run *r);   /* of a store that another cut of the run goes on in */
-/* -ENAMETOOLONG: of a new run, whose files' paths a store cannot hold. Before anything is touched. */
+int mx_run_write_note(struct mx_run *r);  /* the commit itself; gives no sentence */
+int mx_run_turn_note(struct mx_run *r);   /* makes the note of a store of a new cut (recut.h) */
+/* -ENAMETOOLONG: a store cannot hold the paths of a new run's files. Call it before anything is touched. */
 int mx_run_check_note(struct mx_run *r);
 
-/* A Buffer of C is checked from now on, with the hashes that were saved or with none. */
+/* Turns on the checking of a Buffer of C, with the saved hashes or without any. */
 int mx_run_check_fixed(struct mx_run *r, mx_buffer *buffer, int32_t field, bool saved);
-int mx_run_no_hashes(struct mx_run *r, const char *buffer, int err); /* says so */
+int mx_run_no_hashes(struct mx_run *r, const char *buffer, int err); /* remarks that they are missing */
 int mx_run_save_hashes(struct mx_run *r, mx_buffer *buffer);
 int mx_run_save_fixed_hashes(struct mx_run *r); /* of C, with the first commit */
 
-/* time: steps since the beginning of this process's part of the run. On a thread of the executor. No
- * sentence: mx_run_fail_commit says which one failed. */
+/* Commits a state. time: steps since this process began or resumed the run. Called on a thread of the
+ * executor. It gives no sentence: mx_run_fail_commit does. */
 int mx_run_commit(void *run, int64_t time, int32_t buffer);
-/* Of a state that was changed between steps: it takes the place of the one that the run goes on from. */
+/* Commits a state that was changed between steps, in place of the state from which the run resumes. */
 int mx_run_commit_edit(struct mx_run *r, int32_t buffer);
 int mx_run_fail_commit(struct mx_run *r, const char *which, int err);
-/* Of ranks that go on: all are at the state that they have in common, and their stores say so. */
+/* For ranks of a resumed run: brings all stores to the state that they have in common. */
 int mx_run_settle_state(struct mx_run *r);
 
 /* ---- fixed.c */
 
-/* A field of C, into one of its Buffers; `from` has all but the layout. */
+/* Writes a field of C to one of its Buffers; `from` has everything except the layout. */
 int mx_run_write_fixed(struct mx_run *r, int32_t field, mx_buffer *to, struct mx_fields_fill *from);
-/* All of them, as far as the run has a copy. */
+/* Writes all fields of C that the run has a copy of. */
 int mx_run_write_all_fixed(struct mx_run *r);
 
 /* ---- initial.c, former.c */
 
-/* Bits of the Buffers that have to get the frame before a resumed run goes on: those of an algorithm that
- * never writes it, as far as they do not hold it. */
+/* Returns bits of the Buffers that need the frame before a resumed run continues: those without it, if the
+ * algorithm never writes it. */
 uint32_t mx_run_unframed(const struct mx_run *r);
-/* The state and the fields of C of a run that goes on with another number of ranks, into the new Buffers. */
+/* Reads the state and the fields of C into the new Buffers, for a run that is resumed with another number of
+ * ranks. */
 int mx_run_read_former(struct mx_run *r);
 
-/* ---- edit.c: the state, changed before the run goes on from it (edits.h of open/) */
+/* ---- edit.c: changes the state before the run resumes from it (memext.h, mx_edit) */
 
-/* The Buffer that gets the changed state. */
+/* Returns the Buffer that gets the changed state. */
 int32_t mx_run_edit_target(const struct mx_run *r);
-/* What that moves, besides commits. */
+/* Return the bytes that this moves, besides commits. */
 int64_t mx_run_edit_read_bytes(const struct mx_run *r);
 int64_t mx_run_edit_write_bytes(const struct mx_run *r);
-/* -ENOMEM with a sentence: that needs more DRAM than the run has. Before anything is touched. */
+/* -ENOMEM with a sentence if it needs more DRAM than the run has. Call it before anything is touched. */
 int mx_run_check_edit_dram(struct mx_run *r);
-/* One pass over the state, which is committed then. Before the frames of the other Buffers are made. */
+/* Makes one pass over the state and commits it. Call it before the frames of the other Buffers are made. */
 int mx_run_edit_state(struct mx_run *r);
 
 /* ---- compute.c, timeline.c */
 
-/* What happens at steps and planes besides the computation: sources, traces, norms, sides? */
+/* Is there anything to do with rows after a level: sources, traces, norms, sides? */
 bool mx_run_asks(const struct mx_run *r);
 void mx_run_on_progress(void *run, int64_t updates_done);
 void mx_run_on_event(void *run, const struct mx_event *event);
@@ -92,7 +94,7 @@ int mx_run_state_array(const struct mx_run *r);
 struct mx_device_options mx_run_device_options(const struct mx_run *r, const char *path);
 /* -ESTALE with a sentence: a file that is read in place, or that the run began with, is not what it was. */
 int mx_run_field_files_unchanged(struct mx_run *r, mx_why *why);
-/* What the device of the Buffers moved, and those of the files. Times are those of whichever took longest. */
+/* Adds up what the devices of the Buffers and of the files moved. Times are those of the slowest one. */
 void mx_run_counters(const struct mx_run *r, struct mx_counters *out);
 
 /* ---- planes.c */
@@ -100,31 +102,33 @@ void mx_run_counters(const struct mx_run *r, struct mx_counters *out);
 /* Fills a new Buffer plane by plane, with progress. */
 int mx_run_pass(struct mx_run *r, const char *label, mx_buffer *buffer, const struct mx_layout *layout,
                 mx_source_fn *source, void *context);
-/* A Buffer of the state: is filled (write), or read. */
+/* Makes a pass over a Buffer of the state, which is filled (write) or read. */
 int mx_run_pass_grid(struct mx_run *r, const char *label, mx_buffer *buffer, bool write, mx_source_fn *use,
                      void *context);
-/* A plane that a sink is to get: *box is it, or false where it gets none of it, since it wants no frame. */
+/* Makes the box of a plane for a sink. false = the sink gets nothing of this plane, since it wants no frame.
+ */
 bool mx_run_box_out(const struct mx_run *r, enum mx_dtype dtype, int64_t z, char *plane,
                     struct mx_grid_box *box);
-/* Where ranks go on around a periodic z no rank has the frame there, for it is somebody's interior: whoever
- * has a plane that it copies gives it once more, so many planes further. 0: plane z has no copy. */
+/* With several ranks and a periodic z no rank has the frame in z, since it is another rank's interior. The
+ * rank with a plane that this frame copies gives the plane to the output once more, this many planes further.
+ * 0 = plane z has no copy. */
 int64_t mx_run_frame_shift(const struct mx_run *r, int64_t z);
 int mx_run_give_planes(struct mx_run *r, const struct mx_sink *sink, int64_t z, struct mx_grid_box *box);
-/* A pass over all planes of a Buffer with progress in bytes: `use` is called for each of them, and fills it
- * (write), or reads it. */
+/* Makes a pass over all planes of a Buffer, with progress in bytes. `use` is called for each plane, and fills
+ * it (write) or reads it. */
 int mx_run_pass_layout(struct mx_run *r, const char *label, mx_buffer *buffer, const struct mx_layout *layout,
                        bool write, mx_source_fn *use, void *context);
 
 /* ---- the initial grid */
 
-/* One plane of it, its frame as the source has it, or as it is made. context: the run. */
+/* Fills one plane of the initial grid, with the source's frame or one that is made. context: the run. */
 int mx_plain_plane(void *run, int64_t z, char *plane);
 /* Planes of fields: array A (0), B (1), or MX_FIELD_OF_C and its number. */
 struct mx_fields_fill mx_run_fill(struct mx_run *r, int32_t array, int32_t index,
                                   const struct mx_layout *layout);
 
-/* Planes with the frames that the run's sides ask for. z is this rank's, `fill` is asked for planes of the
- * whole grid. */
+/* Fills planes with the frames of the run's sides. z is this rank's plane; `fill` gets planes of the whole
+ * grid. */
 struct mx_sided {
     struct mx_run *r;
     int array;
@@ -148,9 +152,10 @@ int mx_fill_sided_field(void *sided_field, int64_t z, char *plane);
 
 /* ---- verify.c */
 
-/* Of a plan: are so many bytes enough for --verify? Of ranks all together. */
+/* Are left_bytes enough for --verify with this plan? All ranks call it together. */
 int mx_run_check_verify(struct mx_run *r, uint64_t left_bytes);
-/* Of all ranks together. 0 also where the result differs: the report says it. */
+/* Verifies the result; all ranks call it together. Returns 0 also if the result differs, which the report
+ * says. */
 int mx_run_verify(struct mx_run *r);
 
 #endif
