@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* identity.h - is what is asked for the problem that a store holds?
+/* identity.h - compares the problem of the options with that of a store.
  *
- * What decides the bits of a result is in the note: extents, stencil and weights or the kernel's text and
- * parameters, types, sides, frames, point sources, and what every field begins with. --resume compares what
- * is given with it; what is not given is the store's. With the option `same`, which the Python package sets,
- * the options say all of the problem: what is not given has its default, and that is compared as well. The
- * number of steps may grow, and plans, places and outputs may change.
+ * The note has everything that determines the bits of a result: extents, stencil and weights or the kernel's
+ * text and parameters, types, sides, frames, point sources, and the initial values of every field. --resume
+ * compares given options with it; for others the store's values hold. With the option `same`, which the
+ * Python package sets, the options describe the whole problem: an option that is not given has its default,
+ * which is compared too. The number of steps may grow, and plans, places and outputs may change.
  *
- * A file is the same if its bytes, the place of its cells in it and a sample of its content are, and, where
- * the sample is not all of it, the time of its change and its name or number (mx_input_same). What a program
- * gives is the same if the program says so (struct mx_source, identity). A refusal names what differs and the
- * way out.
+ * A file is the same if its size, the offset of its cells and a sample of its content are the same. If the
+ * sample does not cover the whole file, the time of its change and its name or inode must be the same too
+ * (mx_input_same). A program's source is the same if the program says so (struct mx_source, identity). A
+ * refusal names the difference and the way out.
  */
 #ifndef MX_RUN_IDENTITY_H
 #define MX_RUN_IDENTITY_H

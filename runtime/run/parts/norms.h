@@ -2,12 +2,12 @@
 /* norms.h - the norms that a run takes at its check steps, their history, and the criteria that end it.
  *
  * A check is the end of a sweep (mx_problem.due): every --check steps and after the last one. Its numbers are
- * taken when the sweep is complete, before it is committed; a criterion that is met ends the run there, and
- * what was begun of the next sweep is given up. A commit notes the history up to it and what was met, so both
- * survive an interruption, the history as far as the note has room.
+ * taken when the sweep is complete, before it is committed. A criterion that is met ends the run there, and
+ * the beginning of the next sweep is dropped. A commit stores the history up to it, as far as the note has
+ * room, and the criterion that was met.
  *
- * On --resume the checks and criteria of the store go on, or are replaced by those given. A run that a
- * criterion has ended is complete, unless it is resumed with other criteria (--until none: with none) or
+ * With --resume the store's checks and criteria continue, unless others are given. A run that a criterion has
+ * ended is complete. It continues only if it is resumed with other criteria (--until none: without any) or
  * another number of steps.
  */
 #ifndef MX_RUN_NORMS_H

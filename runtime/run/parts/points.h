@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* points.h - the sources and probes of a run: read before anything is touched, traces written beside the
- * store while it goes on.
+/* points.h - the sources and probes of a run. They are read before anything is touched, and traces are
+ * written to a file during the run.
  *
- * The file of traces is not one that appears when it is whole (output.h): its rows up to a committed step are
- * durable before the commit is, so that an interrupted run goes on with it. A run is resumed with the same
- * sources and probes: their identities are in the note.
+ * The file of traces does not appear only when it is complete (output.h). Its rows up to a committed step are
+ * durable before the commit is, so that an interrupted run continues with it. A resumed run must have the
+ * same sources and probes, whose identities are in the note.
  */
 #ifndef MX_RUN_POINTS_H
 #define MX_RUN_POINTS_H
@@ -17,8 +17,8 @@ struct mx_run_points {
     struct mx_traces traces;
     int64_t capacity; /* steps that the ring of traces has room for */
     int fd;           /* of the file of traces; -1 = none */
-    /* Of a rank: `probes` are those of its planes, of `all` in the run, at most `most` of a rank. Rank 0,
-     * which writes the file, knows whose they are: number i of rank k is column[k * most + i] of the traces.
+    /* With several ranks `probes` are those of this rank's planes, of `all` probes in the run; no rank has
+     * more than `most`. Rank 0 writes the file: probe i of rank k is column[k * most + i] of the traces.
      */
     int64_t all, most;
     int64_t *column;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* snapshots.h - the state every so many steps, as .npy files in a directory, written while the run goes on.
+/* snapshots.h - writes the state at regular steps as .npy files to a directory, during the run.
  *
  *     DIR/FIELD-000100.npy     cells 0, STRIDE, 2 STRIDE ... of the interior in x, y and z, after step 100
  *     DIR/memext.snapshots     whose they are: the run's number, what was asked for
  *
- * Rows come from the executor (execute/take.h). A file appears when all files of its step are whole, and
- * those up to a committed step are durable before the commit is: a run that is resumed writes those after it
- * again, with the same bits. DIR is the run's alone: it is locked, and what is in it is of the same run or
- * was given up with --overwrite. Ranks write their planes to the same files, which have names that begin with
- * a dot until all have; rank 0 looks after the directory. Buffered writes; their pages are written back and
- * given up as they come, so that they do not push anything else out.
+ * Rows come from the executor (execute/take.h). A file appears when all files of its step are complete. The
+ * files up to a committed step are durable before the commit is; a resumed run writes later ones again, with
+ * the same bits. DIR belongs to the run alone: it is locked, and its files are of the same run, unless
+ * --overwrite gives the others up. Ranks write their planes to the same files, whose names begin with a dot
+ * until all ranks are done. Rank 0 manages the directory. Writes are buffered; their pages are written back
+ * and dropped soon, so that they do not displace other pages.
  */
 #ifndef MX_RUN_SNAPSHOTS_H
 #define MX_RUN_SNAPSHOTS_H

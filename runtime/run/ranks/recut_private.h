@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* recut_private.h - the stores that a run goes on from with another number of ranks. */
+/* recut_private.h - the stores from which a run with another number of ranks is resumed. */
 #ifndef MX_RUN_RECUT_PRIVATE_H
 #define MX_RUN_RECUT_PRIVATE_H
 

@@ -5,7 +5,7 @@
  *
  *     fold(before, item) = XXH3-64 of both, 8 bytes each, big endian; the first `before` is 0
  *
- * So planes, and parts of the grid that ranks have, are hashed by whoever has them, at any time.
+ * So each thread or rank can hash the planes that it has, at any time.
  */
 #ifndef MX_RUN_DIGEST_H
 #define MX_RUN_DIGEST_H

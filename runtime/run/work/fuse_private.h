@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* fuse_private.h - what the files of fuse.h share. All that return int: 0 or -errno with r->why. */
+/* fuse_private.h - shared by the files of fuse.h. Functions that return int return 0 or -errno with r->why.
+ */
 #ifndef MX_RUN_FUSE_PRIVATE_H
 #define MX_RUN_FUSE_PRIVATE_H
 
@@ -13,15 +14,15 @@ enum {
 /* ---- feed.c */
 
 int64_t mx_fuse_row_bytes(const struct mx_fuse_field *field); /* in its file */
-/* What is read of files for these rows of the state. */
+/* Returns the bytes of files that are read for these rows of the state. */
 int64_t mx_fuse_read_bytes(const struct mx_run *r, int64_t z, int64_t y0, int64_t y1);
 int mx_run_feed(void *run, int32_t thread, int64_t z, int64_t y0, int64_t y1, char *rows, int64_t pitch_bytes,
                 mx_why *why);
-/* Of a run that begins, or begins once more: identities, and devices that read the files. */
+/* For a run that begins (again): takes identities, and opens devices that read the files. */
 int mx_fuse_open_files(struct mx_run *r);
 int mx_fuse_open_staging(struct mx_run *r);
 
-/* ---- foresee.c. 1: there is too much to look at. */
+/* ---- foresee.c: follow the schedule's steps. 1 = there are too many steps. */
 
 /* Along the last sweep: the plane that comes next if all comes in order. */
 struct mx_fuse_order {
@@ -43,8 +44,7 @@ int mx_fuse_open_writers(struct mx_run *r);
 
 /* ---- frames.c */
 
-/* Planes of the output that this rank writes: those that are its own, and frames where it has no neighbour.
- */
+/* The planes of the output that this rank writes: its own, and the frame at ends without a neighbour. */
 static inline int64_t mx_fuse_first_own(const struct mx_problem *p) {
     return mx_has_neighbour(p, 0) ? p->h : 0;
 }
