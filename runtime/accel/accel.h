@@ -59,7 +59,7 @@ struct mx_accel_counters {
     int32_t direct, refused; /* calls of mx_accel_pin that pinned memory, and that did not */
 };
 
-/* Bytes of the device, and as many of the host. */
+/* `bytes` bytes of the device, and the same number of the host. */
 struct mx_accel_span {
     char *device, *host;
     uint64_t bytes;

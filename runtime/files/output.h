@@ -2,9 +2,10 @@
 /* output.h - files that a run writes. They are checked and opened before the work, and get their own name
  * only when they are complete.
  *
- *     open       makes a nameless file in the directory of PATH, or .NAME.memext-PID if the file system has
- * no nameless files publish    fsync, gives it its name, fsync of the directory. It is renamed over an
- * existing file: readers see the old file or the new one
+ *     open       makes a nameless file in the directory of PATH, or the file .NAME.memext-PID if the file
+ *                system has no nameless files
+ *     publish    fsync; gives the file its name; fsync of the directory. It is renamed over an existing
+ *                file: readers see the old file or the new one
  *
  * So if a run or the machine ends early, the former file is unchanged. A temporary name is locked (flock) as
  * long as its process lives. When the output is opened the next time, temporary files of killed processes are

@@ -70,7 +70,8 @@ struct cell {
     int64_t row, x; /* x: frame counted */
 };
 
-/* The array that the level reads, A (0) or B (1): where there are more than two levels, both are alike. */
+/* Returns the array that the level reads, A (0) or B (1). With more than two levels, both arrays have the
+ * same fields. */
 static inline int check_read(const struct check *c) { return c->level & 1; }
 static inline int32_t check_radius(const struct check *c) { return c->system->h; }
 /* What is written is not read: there is no old value. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* store.h - what a store holds, for people and programs; `memext info PATH`, `memext export PATH`. */
+/* store.h - describes a store for people and programs: `memext info PATH`, `memext export PATH`. */
 #ifndef MX_NOTE_STORE_H
 #define MX_NOTE_STORE_H
 
@@ -13,7 +13,7 @@ struct mx_stored {
     struct mx_store_facts facts;
     struct mx_note note;       /* if have_note */
     bool have_note, wavefront; /* wavefront: its note is of such a run; runtime/wavefront reads it */
-    mx_why why;                /* why there is no note that can be read */
+    mx_why why;                /* why the note cannot be read */
 };
 
 /* Looks at the store at a directory, file or block device; the error of mx_store_look. A note that is missing
@@ -29,8 +29,8 @@ void mx_stored_print(const struct mx_stored *stored, const char *asked, uint64_t
 /* A word of a command line, quoted for a shell where it needs to be. Returns out. */
 enum { MX_SHELL_WORD = 4 * PATH_MAX };
 const char *mx_shell_word(const char *word, char out[MX_SHELL_WORD]);
-/* Lines with commands that can be run as they stand: to go on with a run of `ranks`, in `place`, and to get
- * its state out of `from`. */
+/* Prints commands that can be run as they are: to resume a run of `ranks` in `place`, and to export its state
+ * from `from`. */
 void mx_note_show_ways(const struct mx_note *note, int32_t ranks, const char *place, const char *from,
                        uint64_t dram_bytes, FILE *to);
 void mx_note_show(const struct mx_note *note, FILE *to); /* a part of that */

@@ -51,7 +51,7 @@ struct mx_report_accel {
      * "given"). */
     double put_bytes_per_s, get_bytes_per_s, updates_per_s;
     const char *bus_source, *kernel_source;
-    double kernel_s, bus_s, flash_s; /* predicted, each by itself */
+    double kernel_s, bus_s, flash_s; /* predicted, each alone */
 };
 
 /* The phases of a run, in order. Bytes count transfers of Buffers, of files that are read in place or by the

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* calctrans.h - what a wavefront run moves and needs, exactly; and the choice of waves and tiles.
+/* calctrans.h - counts exactly what a wavefront run moves and needs, and chooses waves and tiles.
  *
- * A pass takes the data matrix W iterations (waves) on: every tile of the six matrices is read once and the
- * data matrix is written once, so that an iteration costs 7 / W matrices of transfers. For that DRAM holds W
- * + P + 1 tile rows of the six matrices: wave w works w - 1 tile rows behind the first one, and P workers are
- * as many tile rows apart.
+ * A pass advances the data matrix by W iterations (waves). It reads every tile of the six matrices once, and
+ * writes the data matrix once. So an iteration costs transfers of 7 / W matrices. For that DRAM holds W + P +
+ * 1 tile rows of the six matrices: wave w works w - 1 tile rows after the first one, and P workers are one
+ * tile row apart each.
  */
 #ifndef MX_WAVEFRONT_CALCTRANS_H
 #define MX_WAVEFRONT_CALCTRANS_H
@@ -17,14 +17,14 @@ struct mx_wf_plan {
     int32_t threads; /* P, >= 1 */
     int64_t ahead;   /* tiles of all six matrices that are read ahead, >= 1 */
     int64_t behind;  /* tiles of the data matrix that are written behind, >= 1 */
-    bool unchained;  /* a pass begins when the one before is complete */
+    bool unchained;  /* a pass begins only when the one before is complete */
     char tuner[12];  /* "auto" or "manual" */
 };
 
 struct mx_wf_traffic {
     int64_t passes;
     int64_t read_bytes, write_bytes; /* of all passes */
-    int64_t load_bytes;              /* conversion to the layout, written */
+    int64_t load_bytes;              /* written by the conversion to the layout */
     int64_t updates;                 /* cells computed */
 };
 void mx_wf_predict(const struct mx_wf_plan *plan, int64_t iterations, struct mx_wf_traffic *out);
@@ -52,8 +52,8 @@ struct mx_wf_choice {
     double seconds; /* predicted */
     int64_t tried;  /* plans that fit */
 };
-/* The plan with the least predicted time of those that fit; of equals the one with less DRAM. -ENOMEM with
- * what the smallest plan needs. */
+/* Finds the plan with the least predicted time that fits; of equal ones that with less DRAM. -ENOMEM with the
+ * DRAM of the smallest plan. */
 int mx_wf_tune(const struct mx_wf_request *request, mx_why *why, struct mx_wf_choice *out);
 
 #endif

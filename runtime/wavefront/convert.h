@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* convert.h - between row-major matrices and the layouts on the device, out of core: the pre- and
+/* convert.h - converts between row-major matrices and the layouts on the device, out of core: the pre- and
  * postprocessing of the paper (section 4, Fig. 4). */
 #ifndef MX_WAVEFRONT_CONVERT_H
 #define MX_WAVEFRONT_CONVERT_H
@@ -19,9 +19,9 @@ struct mx_wf_conversion {
     mx_why *why;
 };
 
-/* DRAM that a conversion takes: two tile rows of one matrix, and some rows. */
+/* Returns the DRAM of a conversion: two tile rows of one matrix, and some rows. */
 int64_t mx_wf_conversion_bytes(const struct mx_wf_geometry *geometry);
-/* Writes the whole matrix, tile row after tile row: the next one is cut while one is written. */
+/* Writes the whole matrix, tile row after tile row; the next one is cut while one is written. */
 int mx_wf_store_matrix(const struct mx_wf_conversion *c, const struct mx_wf_source *source);
 /* Hands all rows in order to sink, n dense rows of cols + 2 doubles from row r0 on; the next tile row is read
  * meanwhile. An error of sink ends it. */

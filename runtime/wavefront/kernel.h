@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kernel.h - the loop itself (Livermore loop 23), in the form that the machine likes.
+/* kernel.h - the loop itself (Livermore loop 23), in a form that runs fast on current processors.
  *
- * Along a row every cell waits for its left neighbour, some 8 dependent operations: the plain loop runs at
- * the latency of these. But a cell of the row below can be computed one column behind, with the very same
+ * Along a row every cell waits for its left neighbour, about 8 dependent operations, so the plain loop is
+ * limited by their latency. But a cell of the row below can be computed one column later, with the same
  * operations. So DRAM holds rows in groups of 8 lanes, skewed: record t has column t - k of the group's row k
  * in lane k. A record is one step of 8 independent cells; west and north are the record before, east and
- * south the record after. Two groups, the lower one MX_WF_LAG records behind, are interleaved for still more
- * operations under way. Each cell sees the plain loop's operations in the plain loop's order, so the bits are
- * the same.
+ * south the record after. Two groups, the lower one MX_WF_LAG records later, are interleaved, so that still
+ * more operations are under way. Each cell sees the plain loop's operations in the plain loop's order, so the
+ * bits are the same.
  */
 #ifndef MX_WAVEFRONT_KERNEL_H
 #define MX_WAVEFRONT_KERNEL_H
@@ -16,7 +16,7 @@
 
 enum { MX_WF_LANES = 8, MX_WF_LAG = 12 };
 
-/* 8 cells of all matrices. za first: a load of it one lane on stays in the record. */
+/* 8 cells of all matrices. za comes first, so that a load of it one lane further stays in the record. */
 struct mx_wf_record {
     double za[MX_WF_LANES], zr[MX_WF_LANES], zb[MX_WF_LANES], zu[MX_WF_LANES], zv[MX_WF_LANES],
         zz[MX_WF_LANES];
@@ -31,7 +31,7 @@ static inline int64_t mx_wf_group_bytes(int64_t cols) {
 struct mx_wf_group {
     struct mx_wf_record *at;
     int64_t cols;
-    int64_t last;                   /* lane of the last row, 0..7; lanes behind it hold zeros */
+    int64_t last;                   /* lane of the last row, 0..7; later lanes hold zeros */
     const double *north, *south;    /* column 0 of the row above and of the row below */
     int64_t north_step, south_step; /* doubles from one column to the next */
 };
@@ -58,7 +58,7 @@ void mx_wf_plain_row(const struct mx_wf_plain *row, int64_t cols);
  * cols. */
 typedef void mx_wf_steps_fn(const struct mx_wf_group *groups, int n, int64_t t0, int64_t t1);
 mx_wf_steps_fn mx_wf_steps_plain, mx_wf_steps_avx2;
-/* The name of the one in use: "avx2" or "plain". */
+/* Returns the name of the function in use: "avx2" or "plain". */
 const char *mx_wf_isa(void);
 
 #endif

@@ -37,8 +37,8 @@ struct mx_wf_geometry {
     uint32_t align_bytes; /* of offsets and lengths of transfers; a power of two, or 1 */
 };
 
-/* Tiles beyond the matrix are the matrix. In layout row the columns of tiles are whole units of transfer: nb
- * is rounded up to a multiple of align / 8. -EINVAL (extents), -EOVERFLOW. */
+/* Makes the geometry. Tiles larger than the matrix become the matrix. In layout row the columns of tiles are
+ * whole units of transfer: nb is rounded up to a multiple of align / 8. -EINVAL (extents), -EOVERFLOW. */
 int mx_wf_geometry(int64_t rows, int64_t cols, enum mx_wf_layout layout, int64_t mb, int64_t nb,
                    uint32_t align_bytes, mx_why *why, struct mx_wf_geometry *out);
 
@@ -53,22 +53,23 @@ static inline int64_t mx_wf_end_row(const struct mx_wf_geometry *g, int64_t i) {
     return i + 1 == g->tile_rows ? g->rows + 1 : 1 + (i + 1) * g->mb;
 }
 
-/* Layout of one matrix: coefficients of a frontier store lie in blocks. */
+/* Returns the layout of one matrix: coefficients of a frontier store have block layout. */
 enum mx_wf_layout mx_wf_layout_of(const struct mx_wf_geometry *g, enum mx_wf_matrix m);
-/* Bytes of a Buffer: its tiles fill it, so a pass over all of them moves as many. */
+/* Returns the bytes of a Buffer. Its tiles fill it, so a pass over all tiles moves this number of bytes. */
 int64_t mx_wf_buffer_bytes(const struct mx_wf_geometry *g, enum mx_wf_matrix m);
-/* Bytes that a transfer of the tile moves, whole units of alignment: also the DRAM that it needs. */
+/* Returns the bytes that a transfer of the tile moves, in whole units of alignment. This is also the DRAM
+ * that it needs. */
 int64_t mx_wf_tile_bytes(const struct mx_wf_geometry *g, enum mx_wf_matrix m, int64_t i, int64_t j);
 /* The largest of them. */
 int64_t mx_wf_most_tile_bytes(const struct mx_wf_geometry *g, enum mx_wf_matrix m);
-/* How many spans a transfer has at most: rows of a tile, or 1. */
+/* Returns the most spans of a transfer: rows of a tile, or 1. */
 int64_t mx_wf_most_spans(const struct mx_wf_geometry *g, enum mx_wf_matrix m);
 /* The spans of a transfer between the tile and dram, mx_wf_tile_bytes long; returns how many. */
 int64_t mx_wf_spans(const struct mx_wf_geometry *g, enum mx_wf_matrix m, int64_t i, int64_t j, char *dram,
                     struct mx_span *spans);
 
-/* Row r (0 = first of the tile) of a tile that lies in dram as its transfer left it. pieces are in order from
- * the left; their cells together are the width of the tile. Returns 1..3. */
+/* Finds row r (0 = first of the tile) of a tile that lies in dram as its transfer left it. pieces are in
+ * order from the left; together their cells are the width of the tile. Returns their number, 1..3. */
 struct mx_wf_piece {
     double *at;
     int64_t cells;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* note.h - what the store of a wavefront run says of it: enough to go on with it by another backend, thread
- * count, DRAM or number of waves. */
+/* note.h - the note of a wavefront run: a store's description, which is enough to resume the run with another
+ * backend, number of threads, DRAM or number of waves. */
 #ifndef MX_WAVEFRONT_NOTE_H
 #define MX_WAVEFRONT_NOTE_H
 
@@ -31,8 +31,8 @@ struct mx_wf_note {
 /* As mx_note_print and mx_note_parse of note/note.h. */
 int mx_wf_note_print(const struct mx_wf_note *note, char *text, size_t capacity_bytes);
 int mx_wf_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_wf_note *out);
-/* What `memext info` tells: as an object, and for people. place: of the store as it was named; busy: somebody
- * works on it. */
+/* Describe the run for `memext info`: as an object, and for people. place: the store's path as the user named
+ * it; busy: somebody works on it. */
 json_t *mx_wf_note_json(const struct mx_wf_note *note);
 void mx_wf_note_show(const struct mx_wf_note *note, const char *place, bool busy, FILE *to);
 

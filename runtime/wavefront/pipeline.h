@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pipeline.h - passes over the matrices: tiles are read ahead, computed by P workers, written behind.
+/* pipeline.h - makes passes over the matrices: tiles are read ahead, computed by P workers, and written
+ * behind.
  *
  * Stage s of a pass unpacks tile row s + 1, advances tile row s by wave 1, s - 1 by wave 2, ... and writes
  * tile row s - W + 1, which has all its waves. Worker k takes the stages k, k + P, k + 2P, ... through all
- * passes. Within a stage every wave finds its south (the wave before, one tile row below) already there; its
- * north is the same wave of the stage before, which another worker is just ahead with: one counter a worker
- * says how far, and nothing else is waited for. So a frontier is handed on as soon as it is computed, in the
- * DRAM where it was computed, and no wave, nor a pass, waits for the end of the one before.
+ * passes. Within a stage every wave finds its south (the wave before, one tile row below) already computed.
+ * Its north is the same wave of the stage before, which another worker computes slightly ahead. One counter
+ * per worker says how far it is, and workers wait for nothing else. So a frontier is handed on as soon as it
+ * is computed, in the DRAM where it was computed. No wave or pass waits for the end of the one before.
  *
- * Three kinds of threads: one reads tiles ahead in the order in which they are needed; one sees writes end
- * and commits passes; the workers. A pass reads one Buffer of the data matrix and writes the other, and
- * overwrites none before the pass before is committed. Threads that wait sleep.
+ * There are three kinds of threads. One reads tiles ahead, in the order in which they are needed. One waits
+ * for writes and commits passes. The others are the workers. A pass reads one Buffer of the data matrix and
+ * writes the other. It overwrites a Buffer only when the pass before is committed. Threads that wait sleep.
  */
 #ifndef MX_WAVEFRONT_PIPELINE_H
 #define MX_WAVEFRONT_PIPELINE_H
@@ -35,8 +36,8 @@ struct mx_wf_execution {
     mx_budget *budget;
     bool lock;              /* mlock the Blocks */
     const atomic_int *stop; /* not NULL: nonzero ends the run with -EINTR */
-    /* After every pass, from a thread of the executor, all writes being done: `done` of the iterations are in
-     * Buffer `buffer`. NULL = none. */
+    /* Called after every pass, when all its writes are done, on a thread of the pipeline: Buffer `buffer`
+     * holds `done` iterations. NULL = nothing to do. */
     int (*commit)(void *context, int64_t done, int32_t buffer);
     void (*progress)(void *context, int64_t updates); /* NULL = none; from any thread, one at a time */
     void (*event)(void *context, const struct mx_wf_event *e); /* NULL = none; from any thread */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pipeline_private.h - between the threads of a pipeline (pipeline.h). */
+/* pipeline_private.h - shared by the threads of a pipeline (pipeline.h). */
 #ifndef MX_WAVEFRONT_PIPELINE_PRIVATE_H
 #define MX_WAVEFRONT_PIPELINE_PRIVATE_H
 
@@ -57,18 +57,18 @@ struct pipeline {
     int64_t updates;
 };
 
-/* DRAM that a tile of matrix m is read to. */
+/* Returns the DRAM to which a tile of matrix m is read. */
 static inline char *mx_wf_set(const struct pipeline *p, int64_t tile, int m) {
     return p->sets + tile % p->x->plan->ahead * p->set_at[MX_WF_MATRICES] + p->set_at[m];
 }
 
-/* ---- pipeline_end.c: the end, wanted or not, and events */
+/* ---- pipeline_end.c: the end, with or without an error, and events */
 
 /* Remembers the first error and ends all threads; the first one with the lock held. */
 void mx_wf_fail_locked(struct pipeline *p, int err);
 void mx_wf_fail(struct pipeline *p, int err);
 void mx_wf_fail_transfer(struct pipeline *p, int err, bool write, int m, int64_t row, int64_t j);
-/* Has something failed, or does the user want it to end? */
+/* Has something failed, or has the user asked for the end? */
 bool mx_wf_is_over(struct pipeline *p);
 /* An event of tile (row, j); j -1: of a whole tile row. */
 void mx_wf_tell(const struct pipeline *p, const char *name, uint64_t begin, uint64_t end, uint64_t amount,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ring.h - tiles as transfers leave them <-> groups of lanes as the kernel wants them. */
+/* ring.h - converts tiles, as transfers leave them, to groups of lanes, as the kernel needs them, and back.
+ */
 #ifndef MX_WAVEFRONT_RING_H
 #define MX_WAVEFRONT_RING_H
 
 #include "wavefront/kernel.h"
 
-/* Where tile row i lies in DRAM: its groups one after another; and the border rows of the data matrix. */
+/* Where tile row i lies in DRAM: its groups, one after another, and the border rows of the data matrix. */
 struct mx_wf_rows {
     const struct mx_wf_geometry *geometry;
     int64_t i;
@@ -13,10 +14,10 @@ struct mx_wf_rows {
     double *top, *bottom; /* rows 0 and rows + 1, cols + 2 doubles each */
 };
 
-/* Tile j of matrix m from dram to the groups. Of the border rows only those of the data matrix, and only if
- * take_border. Lanes below the last row are zeroed. */
+/* Copies tile j of matrix m from dram to the groups. It copies border rows only of the data matrix, and only
+ * if take_border. Lanes below the last row become 0. */
 void mx_wf_unpack(const struct mx_wf_rows *to, enum mx_wf_matrix m, int64_t j, char *dram, bool take_border);
-/* Tile j of the data matrix from the groups to dram, ready to be written. */
+/* Copies tile j of the data matrix from the groups to dram, ready to be written. */
 void mx_wf_pack(const struct mx_wf_rows *from, int64_t j, char *dram);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* run_private.h - one run as its files see it: prepare.c (before anything is touched), store.c (device,
- * Buffers, commits), run.c (the phases), result.c (what comes out), report.c (what is said of it). */
+/* run_private.h - the state of a run, shared by prepare.c (before anything is touched), store.c (device,
+ * Buffers, commits), run.c (the phases), result.c (results), report.c (the report). */
 #ifndef MX_WAVEFRONT_RUN_PRIVATE_H
 #define MX_WAVEFRONT_RUN_PRIVATE_H
 
@@ -39,7 +39,7 @@ struct mx_wf_run {
     struct mx_wf_note note;
     bool moving, committed;
     mx_timeline *timeline;
-    const char *label, *unit; /* of the phase, units in all, and of bytes how many were done */
+    const char *label, *unit; /* of the phase: total units, and bytes done */
     int64_t total, bytes_done;
 
     /* measured; machine, memory and device are there as soon as they are known */
@@ -73,7 +73,8 @@ static inline int mx_wf_make_budget(mx_wf_run *r) {
     const uint64_t limit = r->report.dram_limit_bytes;
     return mx_budget_create(limit, limit - r->report.dram_budget_bytes, &r->why, &r->budget);
 }
-/* The plain loop over the run's matrices, in memory; what a walk needs besides is to be added. */
+/* Returns options for the plain loop over the run's matrices, in memory; the caller adds what a walk needs.
+ */
 static inline struct mx_wf_walk_options mx_wf_walk_of(mx_wf_run *r) {
     return (struct mx_wf_walk_options){.source = &r->source,
                                        .iterations = r->o.wavefront.iterations,
@@ -83,7 +84,7 @@ static inline struct mx_wf_walk_options mx_wf_walk_of(mx_wf_run *r) {
                                        .context = r,
                                        .why = &r->why};
 }
-/* The Buffer of a matrix, with its newest state; and a way from or to it. */
+/* Returns the Buffer of a matrix, with its newest state; and a conversion from or to it. */
 static inline mx_buffer *mx_wf_buffer(const mx_wf_run *r, enum mx_wf_matrix m) {
     return m == MX_WF_ZA ? r->data[r->result] : r->fixed[m];
 }
@@ -92,7 +93,7 @@ static inline struct mx_wf_conversion mx_wf_conversion(mx_wf_run *r, enum mx_wf_
                                      r->caller.stop,       &r->why};
 }
 
-/* All that give an int: 0 or -errno with run->why. */
+/* The following functions that return int return 0 or -errno with run->why. */
 
 /* ---- report.c */
 
@@ -112,7 +113,7 @@ int mx_wf_open_store(mx_wf_run *run);
 int mx_wf_begin_note(mx_wf_run *run);
 /* context: the run. Called on a thread of the pipeline. */
 int mx_wf_commit(void *context, int64_t done, int32_t buffer);
-int mx_wf_finish(mx_wf_run *run); /* what stays of a finished run tells its checksum */
+int mx_wf_finish(mx_wf_run *run); /* ends a run: its store then knows the checksum */
 
 /* ---- result.c */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* source.h - where the six matrices come from: .npy files, or values made of their place. */
+/* source.h - the sources of the six matrices: .npy files, or values computed from the position. */
 #ifndef MX_WAVEFRONT_SOURCE_H
 #define MX_WAVEFRONT_SOURCE_H
 
@@ -25,13 +25,13 @@ struct mx_wf_source {
     struct mx_npy files[MX_WF_MATRICES]; /* fd -1: by init */
 };
 
-/* Opens the files that are named (paths[m] may be NULL) and takes the extents from them; rows and cols are 0
- * or what the files must have. -EINVAL: files that do not agree, other element types than f64, no interior.
+/* Opens the named files (paths[m] may be NULL) and takes the extents from them. rows and cols: what the files
+ * must have, or 0. -EINVAL: files that do not agree, element types other than f64, no interior.
  */
 int mx_wf_source_open(const char *const paths[MX_WF_MATRICES], const struct mx_wf_init *init, int64_t rows,
                       int64_t cols, mx_why *why, struct mx_wf_source *out);
 void mx_wf_source_close(struct mx_wf_source *source);
-/* Rows r0..r0+n-1 of a matrix, cols + 2 doubles each, dense. */
+/* Gives rows r0..r0+n-1 of a matrix, cols + 2 doubles each, without gaps. */
 int mx_wf_source_rows(const struct mx_wf_source *source, enum mx_wf_matrix m, int64_t r0, int64_t n,
                       double *rows, mx_why *why);
 

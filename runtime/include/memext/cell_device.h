@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cell_device.h - what memext/cell.h is to a compiler of devices: the same cell becomes a kernel that
- * computes one cell a work item, of rows and planes of arrays in the device's memory. OpenCL C 1.2 and CUDA
- * C++.
+/* cell_device.h - the counterpart of memext/cell.h for compilers of devices. From the same cell it makes a
+ * kernel in which each work item computes a cell, in rows and planes of arrays in the device's memory. OpenCL
+ * C 1.2 and CUDA C++.
  *
- * The text before this one (engine/accel_text.c) says, as numbers: MX_D_NX MX_D_NY MX_D_NZ; MX_D_FIRST_PLANE,
- * the plane of these that the first of the arrays' interior is (of a rank of several, else 0); MX_D_ROW_PITCH
- * and MX_D_PLANE_PITCH of A and B; MX_D_OFFSET_name of a field in its row; for a field of C MX_D_PITCH_name,
- * MX_D_SLOT_PITCH_name, MX_D_GHOSTS_name, MX_D_ORIGIN_name, MX_D_FILE_PITCH_name and MX_D_ALIGN_name
- * (engine.h, mx_fixed_view); MX_D_VALUE_name of a parameter; with MX_D_SERIES some of these are numbers of
- * mx_series at the step mx_t, and at level mx_of_step of it. Bits are the CPU's: no contraction, no flush to
- * zero, and + - * / and sqrt correctly rounded, which the options of the compiler see to.
+ * The text before this one (engine/accel_text.c) defines as numbers: MX_D_NX MX_D_NY MX_D_NZ;
+ * MX_D_FIRST_PLANE, the plane of the whole grid that is the first interior plane of the arrays (0 without
+ * ranks); MX_D_ROW_PITCH and MX_D_PLANE_PITCH of A and B; MX_D_OFFSET_name of a field in its row; for a field
+ * of C MX_D_PITCH_name, MX_D_SLOT_PITCH_name, MX_D_GHOSTS_name, MX_D_ORIGIN_name, MX_D_FILE_PITCH_name and
+ * MX_D_ALIGN_name (engine.h, mx_fixed_view); MX_D_VALUE_name of a parameter; with MX_D_SERIES some of these
+ * are values of mx_series at step mx_t and level mx_of_step. The bits are those of the CPU: the compiler's
+ * options exclude contraction and flush to zero, and make + - * / and sqrt correctly rounded.
  */
 #ifndef MX_STATE
 struct mx_row; /* no kernel, no text */
@@ -22,7 +22,7 @@ struct mx_row; /* no kernel, no text */
 #define MX_RADIUS_Z_(x, y, z) (z)
 #define MX_RADIUS MX_OF_RADII_(MX_RADIUS_X_, MX_RADII)
 #if MX_OF_RADII_(MX_RADIUS_Z_, MX_RADII) == 0
-#define MX_FLAT_ 1 /* two dimensions: the rows of the grid are planes of the arrays */
+#define MX_FLAT_ 1 /* two dimensions: rows of the grid are planes of the arrays */
 #endif
 #endif
 #ifndef MX_FLAT_
@@ -58,7 +58,7 @@ typedef uint uint32_t;
 typedef long int64_t;
 typedef ulong uint64_t;
 #define MX_D_TABLE __constant
-/* Words that it has and C has not. */
+/* Words of these languages that C does not have. */
 #define kernel mx_name_kernel
 #define global mx_name_global
 #define local mx_name_local
@@ -105,7 +105,7 @@ typedef unsigned int uint32_t;
 typedef long int64_t;
 typedef unsigned long uint64_t;
 #define MX_D_TABLE static
-/* What a file of C may have and C++ has not, or has otherwise. */
+/* What a C file may use and C++ does not have, or has in another form. */
 #define restrict __restrict__
 #define _Bool bool
 #define _Static_assert static_assert
@@ -143,7 +143,7 @@ typedef unsigned long uint64_t;
 #endif
 #endif
 
-/* Functions that C has not: names that are the file's own. */
+/* Names of functions that C does not have: a kernel may use them for its own. */
 #undef min
 #define min mx_name_min
 #undef max
@@ -189,9 +189,8 @@ MX_D_FUNCTION int64_t mx_math_labs(int64_t a) { return a < 0 ? -a : a; }
 #define labs(a) mx_math_labs(a)
 #define llabs(a) mx_math_labs(a)
 
-/* In C the functions of <math.h> compute in double whatever they are given, those with an f in float;
- * compilers of devices take the type of what is given. (A macro of the same name would hide that of a
- * compiler which has one itself.) */
+/* In C the functions of <math.h> always compute in double, and those with an f in float. Compilers of devices
+ * use the type of the argument. (A macro of the same name would hide one of the compiler.) */
 #define MX_D_MATH(ONE, TWO)                                                                                  \
     ONE(sqrt)                                                                                                \
     ONE(fabs)                                                                                                \
@@ -352,7 +351,7 @@ MX_D_FUNCTION float mx_math_fmaf(float a, float b, float c) { return fma(a, b, c
 #define fmaf(a, b, c) mx_math_fmaf(a, b, c)
 #endif
 
-/* Of <stdint.h>. */
+/* Types of <stdint.h>. */
 #ifndef INT64_C
 #define INT64_C(v) v##L
 #define UINT64_C(v) v##UL
@@ -373,17 +372,17 @@ MX_D_FUNCTION float mx_math_fmaf(float a, float b, float c) { return fma(a, b, c
 #endif
 
 #define MX_D_UNROLL _Pragma("unroll")
-#if defined(__OPENCL_C_VERSION__) /* its compilers know better */
+#if defined(__OPENCL_C_VERSION__) /* OpenCL's compilers decide better themselves */
 #define MX_D_UNROLL_4
 #else
 #define MX_D_UNROLL_4 _Pragma("unroll 4")
 #endif
-#ifdef __CUDACC_RTC__ /* what is moved on from plane to plane is renamed instead */
+#ifdef __CUDACC_RTC__ /* values that move on from plane to plane are renamed instead */
 #define MX_D_UNROLL_PLANES _Pragma("unroll MX_D_PLANES_AT_ONCE")
 #else
 #define MX_D_UNROLL_PLANES
 #endif
-/* A number that is kept in a register, and not reckoned again where it is used. */
+/* A number that is kept in a register, and not computed again at each use. */
 #ifdef __CUDACC_RTC__
 #define MX_D_FIX(v) asm volatile("" : "+r"(v))
 #else
@@ -414,14 +413,15 @@ MX_D_FUNCTION float mx_math_fmaf(float a, float b, float c) { return fma(a, b, c
 #endif
 
 #define MX_CONVERSION_ MX_D_INLINE
-/* MX_CONVERSIONS of cell.h stand here: mx_u8_of_real and so on. mx_d_store stores a number as SET does, by
- * the types of the cell and of the number; others than these become one of them without loss. */
+/* MX_CONVERSIONS of cell.h stand here: mx_u8_of_real and so on. mx_d_store stores a number as SET does,
+ * depending on the types of the cell and of the number; other types are first converted to one of these
+ * without loss. */
 #if defined(__OPENCL_C_VERSION__)
 #define MX_D_OVERLOAD static inline __attribute__((always_inline, overloadable))
 #else
 #define MX_D_OVERLOAD MX_D_INLINE
 #endif
-#define MX_D_LONG_LONG(DO, shortly, type) /* 1ull has a type of its own beside uint64_t */                   \
+#define MX_D_LONG_LONG(DO, shortly, type) /* 1ull has a type that is not uint64_t */                   \
     DO(shortly, type, long long)                                                                             \
     DO(shortly, type, unsigned long long)
 #define MX_D_FROM_REAL(shortly, type, from)                                                                  \
@@ -444,7 +444,7 @@ MX_D_FUNCTION float mx_math_fmaf(float a, float b, float c) { return fma(a, b, c
     MX_D_FROM_REAL(shortly, type, float)                                                                     \
     MX_D_FROM_REAL(shortly, type, double)                                                                    \
     MX_D_ALL_WHOLE(MX_D_FROM_WHOLE, shortly, type)
-/* A cell to which a real is added. */
+/* Adds a floating-point number to a cell. */
 #define MX_D_PLUS(shortly, type)                                                                             \
     MX_D_OVERLOAD type mx_d_plus(type cell, double more) { return mx_##shortly##_plus(cell, more); }
 #define MX_D_PLUS_REAL(type)                                                                                 \
@@ -483,11 +483,11 @@ MX_D_FUNCTION int mx_slot_of(int64_t first, int64_t plane, int64_t more, int64_t
 }
 MX_D_FUNCTION int mx_next(int slot, int slots) { return slot + 1 < slots ? slot + 1 : 0; }
 
-/* Ghost layers are the cells that they stand for; they go around the grid at most once. */
+/* Maps ghost layers to the cells that they stand for; they go around the grid at most once. */
 MX_D_FUNCTION int64_t mx_inside(int64_t i, int64_t n) { return i < 0 ? i + n : i >= n ? i - n : i; }
 
-/* Where a plane of a field of C begins, whose planes stand at the offset that they have in their file modulo
- * its alignment. */
+/* Where a plane of a read-only field (of C) begins. Its offset in the slot is its offset in the file, modulo
+ * the alignment. */
 #define MX_D_FIXED_PLANE(name, type)                                                                         \
     MX_D_FUNCTION int64_t mx_plane_##name(int64_t slot, int64_t slots, int64_t z, int64_t y_offset) {        \
         const int64_t first = MX_RADIUS - MX_D_FIRST_PLANE,                                                  \
@@ -499,8 +499,8 @@ MX_D_FUNCTION int64_t mx_inside(int64_t i, int64_t n) { return i < 0 ? i + n : i
                (at % MX_D_ALIGN_##name + MX_D_ALIGN_##name) % MX_D_ALIGN_##name;                             \
     }
 MX_FIXED(MX_D_FIXED_PLANE)
-/* Of each field the pitch of its rows, where it begins in a row, how far AT reaches, and the cells from one x
- * to the next: 0 of a field of C that has one cell for a whole row. */
+/* For each field: the pitch of its rows, where it begins in a row, how far AT reaches, and the cells from one
+ * x to the next (0 for a field of C with one cell for a whole row). */
 #define MX_D_STATE_FACTS(name, type)                                                                         \
     MX_D_FUNCTION int64_t mx_pitch_##name(void) { return MX_D_ROW_PITCH; }                                   \
     MX_D_FUNCTION int64_t mx_offset_##name(void) { return MX_D_OFFSET_##name; }                              \
@@ -514,7 +514,7 @@ MX_PARTNER(MX_D_STATE_FACTS)
 MX_FIXED(MX_D_FIXED_FACTS)
 
 #define MX_D_ARGUMENT(name, type) , MX_D_GLOBAL const char *MX_D_ALONE mx_c_##name
-/* Parameters over time, handed on to wherever PARAM may stand. */
+/* Parameters over time, passed to every function that may use PARAM. */
 #ifdef MX_D_SERIES
 #define MX_D_TIMES , MX_D_GLOBAL const double *MX_D_ALONE mx_series
 #define MX_D_PASS_TIMES , mx_series
@@ -590,8 +590,8 @@ enum { MX_D_C_PLANES = MX_D_BEHIND + 2 * MX_FIXED_RADIUS + 1 };
         (MX_D_GLOBAL mx_type_##name *)(mx_out + (int)(mx_y + mx_y_offset) * MX_D_ROW_PITCH +                 \
                                        MX_D_OFFSET_##name);
 #define MX_D_COPY(name, type) mx_out_##name[mx_x] = AT(name, 0, 0, 0);
-/* What a cell keeps that it does not SET (cell.h), and the value that is replaced; both are given to the
- * cell's function, which is put in place, and the new value is stored after it. */
+/* The value that a cell keeps if it does not SET the field (cell.h), and the value that is replaced. Both are
+ * passed to the cell's function, which is inlined, and the new value is stored after it. */
 #if MX_FORM == MX_JACOBI
 #define MX_D_BEGIN(name, type)                                                                               \
     const mx_type_##name mx_old_##name = 0;                                                                  \
@@ -664,7 +664,7 @@ MX_FIXED(MX_D_IS_FIXED)
 #define OLD(name) mx_old_##name
 #define PARAM(name) ((mx_real)(MX_D_VALUE_##name))
 
-/* Jacobi: the x frame of every row that is written comes from the other array. */
+/* Jacobi: copies the x frame of every row that is written from the other array. */
 #if MX_FORM == MX_JACOBI
 #define MX_D_FRAME MX_STATE(MX_D_COPY)
 #else
@@ -723,7 +723,7 @@ MX_FIXED(MX_D_IS_FIXED)
     , MX_D_LOCAL const mx_type_##name *mx_in_##name, const mx_type_##name *mx_own_##name
 #define MX_D_PASS_IN(name, type) , mx_in_##name, mx_own_##name
 #define MX_D_PUT(name, type) , mx_type_##name *mx_put_##name
-/* The user's cell, with what it needs to tell the stages apart. */
+/* The user's cell, with macros that distinguish the stages. */
 #define MX_D_SET_OF                                                                                          \
     MX_D_INLINE void mx_set(const int mx_stage, MX_D_GLOBAL const char **mx_f, const int *mx_r,              \
                             const int mx_x, const int mx_y, const int64_t mx_z, const int64_t mx_t,          \
@@ -934,7 +934,7 @@ MX_D_FUNCTION double mx_d_least(double a, double b) { return b < a || b != b ? b
         MX_D_GLOBAL double *const mx_taken = mx_result + (mx_plane * mx_rows + mx_row) * 8 + mx_lane;        \
         *mx_taken = mx_kind == MX_SUM ? 0 : mx_kind == MX_MAX ? -MX_D_INFINITY : MX_D_INFINITY;              \
         for (int64_t mx_x = MX_RADIUS + mx_lane; mx_x < MX_D_NX + MX_RADIUS; mx_x += 8) {
-#else /* it is read as a function that nobody calls, and costs a compiler nothing */
+#else /* it becomes a function that nobody calls, and costs the compiler nothing */
 #define MX_REDUCE(name)                                                                                      \
     MX_D_FUNCTION void mx_reduce_##name(MX_D_ARRAYS, MX_D_GLOBAL double *mx_result, MX_D_NUMBERS) {          \
         const int64_t mx_row = 0, mx_plane = 0, mx_y = mx_y0, mx_z = mx_z0;                                  \
@@ -1011,9 +1011,9 @@ MX_D_FUNCTION double mx_d_least(double a, double b) { return b < a || b != b ? b
         WRITES(MX_D_SEE)                                                                                     \
     }
 
-/* Is a type one of reals? */
+/* Is a type a floating-point type? */
 #define MX_D_IS_REAL(type) ((type)0.5 != 0)
-/* Cell x of a row becomes another one, or minus that one: of reals with the other sign bit. */
+/* Copies a cell of a row to cell x, or minus that cell (floating-point numbers: the other sign bit). */
 #define MX_D_BITS_OF(bits, row, name, x) (((MX_D_GLOBAL bits *)((row) + MX_D_OFFSET_##name))[x])
 #define MX_D_BECOMES(to, to_x, from, from_x, name, minus)                                                    \
     {                                                                                                        \

@@ -30,12 +30,12 @@ int mx_run_same_equation(struct mx_run *r, const char *place);
 int mx_run_same_kernel(struct mx_run *r, const char *place);
 /* --frame. */
 int mx_run_same_frames(struct mx_run *r, const char *place);
-/* What each field begins with; once extents, kernel and frames are the store's. */
+/* Compares what each field begins with, once extents, kernel and frames are the store's. */
 int mx_run_same_beginning(struct mx_run *r, const char *place);
-/* --side, of which `given` is what was read. */
+/* Compares --side; `given`: what was read of it. */
 struct mx_sides;
 int mx_run_same_sides(struct mx_run *r, const struct mx_sides *given);
-/* --source and --sources, which were read; and --probes, whose traces a run goes on with. */
+/* Compares --source and --sources, which were read, and --probes, whose traces a resumed run continues. */
 int mx_run_same_points(struct mx_run *r);
 
 #endif

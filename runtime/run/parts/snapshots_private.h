@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* snapshots_private.h - what the files of snapshots share. */
+/* snapshots_private.h - shared by the files of snapshots. */
 #ifndef MX_RUN_SNAPSHOTS_PRIVATE_H
 #define MX_RUN_SNAPSHOTS_PRIVATE_H
 
@@ -29,16 +29,16 @@ struct mx_snapshots_found {
     bool snapshots;
 };
 
-/* Of the option, or, of a run that goes on without it, of the store. "" = there are no snapshots. */
+/* Gives the directory of the option, or else that of the resumed store. "" = there are no snapshots. */
 int mx_snapshots_directory(const struct mx_run *r, char out[PATH_MAX]);
-/* Is it there, can it be written, and is it nobody else's? *found: what it holds; nothing where it is not
- * there. 0 or -errno with r->why, as of those that follow. */
+/* Checks that the directory exists, can be written, and belongs to nobody else. *found: what it holds.
+ * Returns 0 or -errno with r->why, like the following functions. */
 int mx_snapshots_check(struct mx_run *r, struct mx_snapshots_found *found);
 int64_t mx_snapshot_bytes_of_step(const struct mx_run_snapshots *snapshots);
-/* One has to fit; that others are taken away meanwhile is possible. */
+/* Checks that there is space for one snapshot. Users may remove earlier ones during the run. */
 int mx_snapshots_check_space(struct mx_run *r);
 int mx_snapshots_lock(struct mx_run *r);
-/* Temporaries of dead processes; and with --overwrite what a former run of snapshots has left. */
+/* Removes temporary files of dead processes, and with --overwrite the snapshots of a former run. */
 int mx_snapshots_clean(struct mx_run *r, const struct mx_snapshots_found *found);
 int mx_snapshots_write_note(struct mx_run *r, const struct mx_snapshots_found *found);
 
@@ -47,8 +47,8 @@ int mx_snapshots_write_note(struct mx_run *r, const struct mx_snapshots_found *f
 int mx_snapshot_rows(void *run, int64_t step, int array, int64_t z, int64_t y0, int64_t y1, const char *from,
                      int64_t pitch_bytes, mx_why *why);
 int mx_snapshot_whole(void *run, int64_t step, mx_why *why);
-/* The file of a step that all ranks write to, until it has its name; what a killed run has left of it is a
- * temporary for the next. */
+/* Makes the name of the file of a step to which all ranks write, until it gets its own name. If a killed run
+ * leaves it, the next run treats it as a temporary file. */
 void mx_snapshot_joint_name(const struct mx_run_snapshots *snapshots, const struct mx_snapshot_file *file,
                             int64_t step, char path[PATH_MAX + 64]);
 
