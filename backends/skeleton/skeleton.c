@@ -36,8 +36,8 @@ static int skeleton_probe(const struct mx_place *place, mx_why *why) {
 }
 
 /* Core closes place->fd, after close; a backend that needs other flags reopens the place
- * (mx_place_open_direct). All options have their defaults filled in. What was asked for and cannot be had
- * goes to facts->note, and the backend works without it. */
+ * (mx_place_open_direct). All options have their defaults filled in. If an option does not work here, say so
+ * in facts->note, and work without it. */
 static int skeleton_open(const struct mx_place *place, mx_why *why, struct mx_backend_facts *facts,
                          void **state) {
     struct skeleton_state *s = calloc(1, sizeof *s);

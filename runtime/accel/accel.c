@@ -184,7 +184,7 @@ int mx_accel_open(const struct mx_accel_options *o, mx_why *why, mx_accel **out)
     return 0;
 }
 
-/* Who gives up has not released what he had; a device may go on without him, and its memory with it. */
+/* A caller that gives up has not released its memory, and a device may continue to use it. */
 static void release_all(mx_accel *a) {
     for (int q = 0; q < MX_ACCEL_QUEUES; q++) mx_accel_wait(a, (enum mx_accel_queue)q, a->taken[q]);
     for (int i = 0; i < MOST_ALLOCATIONS; i++) mx_accel_release(a, a->allocation[i].address);

@@ -160,7 +160,7 @@ static int grow(struct queue *q, mx_why *why) {
     return 0;
 }
 
-/* Every operation is between these two, and with a begin that was refused there is no end. */
+/* Every operation is between these two. If begin fails, end is not called. */
 static int begin(struct cuda *c, struct queue *q, mx_why *why) {
     if (q->taken - q->done == q->capacity && grow(q, why) < 0) return -ENOMEM;
     const CUresult e = enter(c);

@@ -138,7 +138,7 @@ static int probe(char *device, mx_why *why) {
                    chosen->name);
 }
 
-/* Of the same type: a CPU beside devices with memory of their own is none of them. */
+/* Only devices of the same type: a CPU beside devices with memory of their own does not count. */
 static int alike(int32_t *number, int most, mx_why *why) {
     struct found f[MOST_DEVICES];
     const int n = find_devices(f, why);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rules.c - what options say together. */
+/* rules.c - checks that options agree, and fills in what follows from them. */
 #include "ask/table.h"
 #include "ask/words.h"
 #include "grid/grid.h"

@@ -138,7 +138,7 @@ int mx_ask_count(const struct mx_option *row, const char *value, struct mx_optio
     return *(int64_t *)field_of(row, o) = count, 0;
 }
 
-/* As many whole numbers as the row has words, into fields that follow one another. */
+/* Reads as many integers as the row has words, into consecutive fields. */
 enum { MOST_WORDS = 4, LONGEST_NUMBER = 64 };
 
 static int read_counts(const struct mx_option *row, const char *value, int64_t counts[MOST_WORDS], int *count,

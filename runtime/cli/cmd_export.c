@@ -381,7 +381,7 @@ static void drop_files(struct export *e) {
     for (int32_t i = 0; i < e->n_files; i++) mx_output_drop(&e->file[i].output);
 }
 
-/* A page of a mapped store that cannot be had: nothing was published. */
+/* A page of a mapped store cannot be read: nothing was published. */
 static void end_at_once(void *context, const char *sentence) {
     struct export *e = context;
     fprintf(stderr, "memext export: %s\n", sentence);

@@ -71,7 +71,7 @@ static int end(struct command *c, int err) {
 
 /* ------------------------------------------------------------------ the run */
 
-/* A thread stands still in a page that cannot be had, so nothing can be closed in order. */
+/* A thread has stopped at a page that cannot be read or written, so nothing can be closed in order. */
 static void end_at_once(void *context, const char *sentence) {
     struct command *c = context;
     snprintf(c->why.text, sizeof c->why.text, "%.300s", sentence);

@@ -56,7 +56,7 @@ static void say(struct command *c, int err) {
 
 /* ------------------------------------------------------------------ the run */
 
-/* A page of a mapping that cannot be had: nothing can be closed in order. */
+/* A page of a mapping cannot be read or written, so nothing can be closed in order. */
 static void end_at_once(void *context, const char *sentence) {
     struct command *c = context;
     mx_why why;

@@ -102,8 +102,8 @@ static void list_options(enum mx_command command, struct option *longs, char *sh
     longs[n] = (struct option){0};
 }
 
-/* All words of a value: optarg and those that follow it, joined by blanks. A value that may be left out is
- * the next word where that is no option. */
+/* All words of a value: optarg and those that follow it, joined by blanks. For an option whose value may be
+ * left out, the next word is the value unless it is an option. */
 static int add_option(const struct mx_option *row, int argc, char **argv, struct mx_asked *out, mx_why *why) {
     char joined[512], *own;
     if (row->optional && optarg == NULL && optind < argc && argv[optind][0] != '-') optarg = argv[optind++];

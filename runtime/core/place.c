@@ -60,7 +60,7 @@ static int try_file(struct mx_found *f, const struct mx_device_options *options,
     f->device = st.st_dev;
     f->inode = st.st_ino;
     if (err != 0 || !is_named(f)) {
-        /* Nobody waits for a lock that there is none of. */
+        /* The file system has no locks, so no process waits for one of this file. */
         if (err == -ENOLCK && f->created && is_named(f)) mx_sys->unlink(f->path);
         mx_sys->close(fd);
         return err;

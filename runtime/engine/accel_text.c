@@ -23,8 +23,8 @@ static void add_name(struct mx_accel_names *out, const char *kernel, const char 
     out->n++;
 }
 
-/* How many there are of one that is no reduction: a cell for each level of a step, else one for each array
- * that has fields of its own. */
+/* Returns how many kernels of a kind other than reductions there are: a cell for each level of a step, and
+ * otherwise one for each array with fields of its own. */
 static int64_t kernels_of(const struct mx_problem *p, int kernel) {
     return kernel == MX_ACCEL_CELL ? mx_levels_a_step(p) : mx_states(p);
 }

@@ -161,8 +161,8 @@ static void copy_x_frames(const struct mx_work *work, const struct row_call *c, 
     }
 }
 
-/* Cells of a rank have those of the whole grid. Ghost cells have the coordinates of those that they stand
- * for; as many rows as go on without a wrap. */
+/* Sets the coordinates that the kernel sees. Cells of a rank have those of the whole grid, and ghost cells
+ * those of the cells that they stand for. The rows of the call must not wrap. */
 static void name_ghosts(const struct mx_problem *p, struct mx_row *row) {
     row->y = mx_wrap(row->y, p->ny);
     row->z = mx_plane_of(p, row->z + p->h);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* events.c - what traces hear of steps. */
+/* events.c - events of steps, for traces. */
 #include "execute/executor.h"
 #include "machine/clock.h"
 

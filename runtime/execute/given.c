@@ -12,7 +12,7 @@ bool mx_exec_given_is_here(const struct executor *r, const struct entry *e) {
     return r->given_up || mx_exchange_here(r->exchange, &e->step, e->sweep, false, NULL) != 0;
 }
 
-/* Where all ranks are asked to end, the end of another is none of its own. */
+/* If all ranks were asked to end, the end of another rank is not an error of its own. */
 int mx_exec_look_at_neighbours(struct executor *r) {
     const int err = r->exchange != NULL ? mx_exchange_look(r->exchange, r->why) : 0;
     return err == -ECONNRESET && r->x->stop != NULL && *r->x->stop ? -EINTR : err;

@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
-/* Of states that are not committed so many levels lie between two that are looked at, at least. Level by
- * level in DRAM a look costs up to half as much as a level, for its rows are no longer in cache: less than a
- * percent then. */
+/* The least number of levels between two states that are looked at, if these are not committed. If levels are
+ * computed one by one in DRAM, a look costs up to half as much as a level, since its rows are no longer in
+ * cache. With this distance it costs less than 1 %. */
 enum { LOOK_LEVELS = 64 };
 
 /* The array of the system, A or B, that part 0 or 1 of a Buffer is. */

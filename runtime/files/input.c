@@ -131,7 +131,7 @@ int mx_field_unchanged(struct mx_run_field *f, mx_why *why) {
     return 0;
 }
 
-/* A run goes on with the file that it began with, wherever that is now. */
+/* A run continues with the file that it began with, even if it was moved. */
 static int check_in_place(struct mx_run_field *f, mx_why *why) {
     const struct mx_input_identity then = f->identity;
     int err = look(f, why, &f->identity);

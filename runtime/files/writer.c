@@ -34,7 +34,7 @@ struct mx_writer {
     int err;
 };
 
-/* What is no whole unit at the end of a file is filled up with zeros, and cut off when it is closed. */
+/* The end of a file that is not a whole unit is filled up with zeros, and cut off when the file is closed. */
 static int write_direct(const struct mx_writer *w, const struct piece *p) {
     const uint64_t whole = (p->bytes + UNIT_BYTES - 1) / UNIT_BYTES * UNIT_BYTES;
     memset(p->dram + p->bytes, 0, whole - p->bytes);

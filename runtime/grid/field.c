@@ -132,7 +132,7 @@ int mx_field_read(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *
     return pass(buffer, layout, budget, stop, sink, context, false, why);
 }
 
-/* Patterns are of 0 to some ones: whole numbers take the nearest. */
+/* Patterns have values from 0 to a few units; integers get the nearest. */
 static void put_cell(enum mx_dtype dtype, char *row, int64_t x, double value) {
     mx_cell_store(dtype, row, x, mx_dtype_is_real(dtype) ? value : round(value));
 }

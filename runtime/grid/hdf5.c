@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hdf5.c - contiguous datasets of HDF5 files: libhdf5 says what they are and where they lie, and reads
- * nothing of them but attributes that say what cells stand for.
+/* hdf5.c - contiguous datasets of HDF5 files. libhdf5 tells their type and where they lie. It reads only
+ * attributes that say what cells mean.
  *
- * Where it is a shared library (MX_HDF5_LIBRARY, its name for the loader) it is loaded with the first file
- * that needs it, for it brings 30 others, which take a program 10 to 20 ms before its first line. */
+ * If it is a shared library (MX_HDF5_LIBRARY, its name for the loader), it is loaded with the first file that
+ * needs it. It loads 30 others, which would delay the start of a program by 10 to 20 ms. */
 #ifdef MX_HDF5
 #include "grid/head.h"
 
@@ -222,7 +222,7 @@ static void close_attribute(const struct attribute *a) {
     h5.H5Aclose(a->id);
 }
 
-/* *n: 0 where there is no such attribute. want: how many numbers it has, 0 = any. */
+/* *n: 0 if there is no such attribute. want: how many numbers it has, 0 = any. */
 static int take_numbers(hid_t set, const char *word, const char *name, int want, mx_why *why,
                         long double out[MOST_NUMBERS], int *n) {
     struct attribute a;

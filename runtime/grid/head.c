@@ -63,7 +63,7 @@ bool mx_array_sizes(const char *text, int rank, int64_t size[3]) {
     return p[strspn(p, " \t")] == 0;
 }
 
-/* Words from the end on that are whole numbers. */
+/* Counts the words that are integers, from the end. */
 static int numbers_at_end(const char *text) {
     const char *end = text + strlen(text);
     int n = 0;

@@ -12,7 +12,8 @@
 
 enum { PIECE_BYTES = 1 << 20, REMEMBERED = 16 };
 
-/* As a cell of the type holds it. Of reals too large a one stays as it is: no cell is that. */
+/* Returns a value as a cell of the type holds it. A number that is too large for f32 stays as it is: no cell
+ * equals it. */
 static long double in_type(enum mx_dtype dtype, long double value) {
     if (dtype == MX_F32) return fabsl(value) <= FLT_MAX ? (long double)(float)value : value;
     return dtype == MX_F64 ? (long double)(double)value : value;

@@ -32,8 +32,8 @@ static bool holds(const struct dl_phdr_info *info, const void *address) {
     return false;
 }
 
-/* What can be written after loading: segments without what the linker protects. The program itself is none of
- * a user's objects. */
+/* Finds what can be written after loading: segments, without the parts that the linker protects. The program
+ * itself is not an object of the user. */
 static int look_at_segments(struct dl_phdr_info *info, size_t size, void *context) {
     struct segments *s = context;
     (void)size;

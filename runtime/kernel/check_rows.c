@@ -17,7 +17,7 @@ static uint64_t mix(uint64_t x) {
 
 const double mx_check_ranges[ROUNDS][2] = {{0.25, 1.75}, {-2, 2}, {-1000, 1000}};
 
-/* Small whole numbers, most of them 0 and 1, as masks have them; reals within the round's range. */
+/* Integers are small, mostly 0 and 1, as in masks; floating-point numbers are within the round's range. */
 static void put(char *to, enum mx_dtype dtype, uint64_t random, int round) {
     static const int small[8] = {0, 0, 0, 1, 1, 2, 3, -1};
     const int whole = small[random % 8] >= 0 ? small[random % 8] : (int)(random >> 40 & 127);

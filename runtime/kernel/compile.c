@@ -228,7 +228,7 @@ static int publish(struct mx_object *object, int32_t number, const char *name) {
     return 0;
 }
 
-/* Whether a word of a line that may go on names a type of whole numbers. */
+/* Does a word of a line, which may continue on the next line, name an integer type? */
 static bool names_whole(const char *at) {
     static const char *const types[] = {"int8_t",   "uint8_t", "int16_t",  "uint16_t", "int32_t",
                                         "uint32_t", "int64_t", "uint64_t", "int",      "unsigned"};
@@ -241,7 +241,7 @@ static bool names_whole(const char *at) {
     return false;
 }
 
-/* Kernels of reals are compiled without -fwrapv: with it gcc makes slower loops of their indices. */
+/* Kernels without integer state are compiled without -fwrapv, since gcc makes slower loops with it. */
 static bool has_whole_state(const char *source) {
     static const char *const macros[] = {"MX_STATE(", "MX_PARTNER("};
     for (size_t i = 0; i < sizeof macros / sizeof macros[0]; i++)

@@ -18,7 +18,7 @@ void mx_kernel_put(char *to, enum mx_dtype dtype, double real, int whole) {
     mx_cell_store(dtype, to, 0, mx_dtype_is_real(dtype) ? real : whole);
 }
 
-/* Small whole numbers are mostly 0, as masks have them. */
+/* Small integers are mostly 0, as in masks. */
 static void put(char *to, enum mx_dtype dtype, uint64_t i, const double range[2]) {
     const double unit = (double)(i * 2654435761u % 65536) / 65536;
     mx_kernel_put(to, dtype, range[0] + (range[1] - range[0]) * unit, i % 16 == 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* measure.c - how fast a link is, and how long a message takes at least. */
+/* measure.c - measures the bytes per second of a link, and the least time of a message. */
 #include "link/link_private.h"
 
 #include "machine/clock.h"
@@ -75,7 +75,7 @@ static int measure_pair(mx_link *l, int peer, char *data, double *bytes_per_s, d
     return 0;
 }
 
-/* What was sent to measure is no message of the run. */
+/* Bytes that were sent for the measurement do not count as messages of the run. */
 static void count_anew(mx_link *l) {
     for (int i = 0; i < 4; i++) {
         struct lane *n = &l->lane[i / 2][i % 2];

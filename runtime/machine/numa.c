@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* numa.c - where memory and threads go. */
+/* numa.c - places memory and threads. */
 #include "machine/machine.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* thread.c - threads of the library, which signals of the program pass by, and whose numbers are written with
- * a point. */
+/* thread.c - threads of the library: they get no signals of the program, and write numbers with a decimal
+ * point. */
 #include "machine/machine.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ int mx_thread_start(pthread_t *out, void *(*run)(void *), void *argument) {
     return -err;
 }
 
-/* ---- threads that cannot be had */
+/* ---- threads that cannot be started */
 
 /* Is there no room for the stack of a thread in the address space? */
 static bool address_space_is_full(const struct rlimit *limit) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* note.c - names in a store, and paths as text. */
+/* note.c - names of Buffers, and paths as text. */
 #include "note/note_private.h"
 
 #include <stdio.h>

@@ -13,7 +13,7 @@
 
 /* ------------------------------------------------------------------ printed */
 
-/* Instead of a number, so that programs that know of numbers alone do not go on with the run. */
+/* Written instead of a number, so that programs that know only numbers do not resume the run. */
 static json_t *print_series(const struct mx_note_series *q) {
     char path[MX_NOTE_ESCAPED_BYTES], hash[17];
     json_t *o = json_object();

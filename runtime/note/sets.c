@@ -69,7 +69,7 @@ static bool is_begun(const char *path) {
     return blank;
 }
 
-/* Of a directory that runs make also what is no store yet. */
+/* In a directory that runs make, files that are not stores yet are listed too. */
 static void see(struct mx_sight *s, const char *path, int32_t folder, bool made) {
     struct mx_stored *t = s->stored;
     const int err = mx_stored_look(path, NULL, t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* sets_told.c - what stores that belong together say of themselves, for people and programs. */
+/* sets_told.c - describes sets of stores, for people and programs. */
 #include "note/sets.h"
 
 #include "note/note_private.h"

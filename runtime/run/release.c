@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What was not closed at the end of a run that was good: the sink learns that there is no result. */
+/* Closes what is still open if the run did not end well: the sink learns that there is no result. */
 void mx_run_close_ends(struct mx_run *r) {
     if (r->source_open && r->source.close != NULL) r->source.close(r->source.context);
     if (r->sink_open && r->sink.close != NULL) r->sink.close(r->sink.context, false, NULL);

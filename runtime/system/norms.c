@@ -169,8 +169,8 @@ struct change {
     double lane[LANES], most[LANES];
 };
 
-/* One cell. The difference of reals is taken in the field's type, as NumPy takes it; that of whole numbers in
- * f64, where it does not wrap. */
+/* Adds one cell. The difference of floating-point numbers is computed in the field's type, as NumPy does;
+ * that of integers in f64, where it does not wrap. */
 static inline void change_of_cell(struct change *c, int k, double d) {
     const double size = fabs(d);
     c->lane[k] += d * d;

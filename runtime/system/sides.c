@@ -79,8 +79,7 @@ void mx_sides_extend(const struct mx_sides *sides, int dim, int64_t n, int32_t h
     *end = hi;
 }
 
-/* n whole numbers, of which each is `step` after the one before where they come from; minus the lowest is
- * itself. */
+/* Copies n integers, which are `step` apart in the source. Minus the lowest integer is the lowest integer. */
 #define COPY_WHOLE(type)                                                                                     \
     for (int64_t i = 0; i < n; i++) {                                                                        \
         const type v = ((const type *)from)[i * step];                                                       \
@@ -274,7 +273,7 @@ int mx_frame_parse(const char *text, mx_why *why, struct mx_frame *out) {
     return 0;
 }
 
-/* Doubles leave whole numbers out beyond 2^53: of 64 bits those count that are written in digits. */
+/* Doubles do not have all integers beyond 2^53. So for 64-bit fields the digits of the number count. */
 static int check_wide(const struct mx_frame *f, const char *name, enum mx_dtype dtype, mx_why *why) {
     const bool is_signed = mx_dtype_is_signed(dtype), negative = f->value < 0;
     const bool small = fabs(f->value) <= 0x1p53 && f->value == floor(f->value);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* calibrate.c - measures what predictions rest on, the place of a store and both engines, and keeps it. */
+/* calibrate.c - measures the rates for predictions, of the place of a store and both engines, and stores
+ * them. */
 #include "tune/calibrate.h"
 #include "tune/tune.h"
 

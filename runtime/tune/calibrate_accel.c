@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A short measurement of an accelerator: the bus, both ways at once as runs use it, and its kernel. */
+/* calibrate_accel.c - a short measurement of an accelerator: the bus, both ways at once as runs use it, and
+ * the kernel. */
 #include "machine/clock.h"
 #include "tune/job.h"
 #include "tune/trial.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The report of --explain: what was asked, what bounds the plan, what was tried, who won and why. */
+/* explain.c - writes the report of --explain: the request, what bounds the plan, what was tried, which plan
+ * won and why. */
 #include "machine/size.h"
 #include "tune/job.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Step 1 of the tuners: the iBlock, the part of a Block that is worked on in cache. */
+/* iblock.c - step 1 of the tuners: the iBlock, the part of a Block that is computed in cache. */
 #include "tune/job.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tuners that the papers compare Blk-Tune with: Naive-Tune (CCGrid 2015 and the slides' log; iWAPT 2016,
- * section VI-B) and manual choice, given by the user or simulated as section VI describes it. */
+/* papers.c - the tuners with which the papers compare Blk-Tune: Naive-Tune (CCGrid 2015 and the slides' log;
+ * iWAPT 2016, section VI-B) and manual choice, given by the user or simulated as section VI describes it. */
 #include "machine/size.h"
 #include "tune/search.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rates that predictions rest on: defaults, and the cache of measured ones. */
+/* rates.c - rates for predictions: defaults, and the cache of measured ones. */
 #include "tune/job.h"
 
 #include "machine/file.h"
@@ -45,7 +45,7 @@ static const struct rate_row rate_rows[] = {
 };
 enum { N_RATES = sizeof rate_rows / sizeof rate_rows[0] };
 
-/* Refined sizes, under the compute key: whole numbers, there all together or not at all. */
+/* Refined sizes, under the compute key: integers, of which all are present or none. */
 static const struct size_row {
     const char *name;
     size_t offset;

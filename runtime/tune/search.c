@@ -81,7 +81,7 @@ const struct strategy *mx_strategy_find(const char *algorithm) {
 }
 
 void mx_job_search(struct job *job) {
-    /* Two levels at least, in whole steps: one is no temporal blocking. */
+    /* At least two levels, in whole steps: one level is not temporal blocking. */
     job->bt_min = mx_min(mx_job_unit(job) * tune_ceil_div(2, mx_job_unit(job)), mx_search_largest_bt(job));
     if (job->request->exhaustive && !job->by_dram)
         job->strategy->exhaustive(job);

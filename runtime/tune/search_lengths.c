@@ -25,7 +25,8 @@ int64_t mx_search_largest_bt(const struct job *job) {
     return mx_min(mx_search_longest_sweep(job), mx_search_whole_steps(job, half));
 }
 
-/* Blocks of at least this length for bt levels. A single step is no temporal blocking: any length does. */
+/* Returns the least length of Blocks for bt levels. A single step is not temporal blocking, so any length
+ * will do. */
 int64_t mx_search_shortest(const struct job *job, int64_t bt) {
     return bt == mx_job_unit(job) ? 1 : 2 * bt * job->problem.h;
 }

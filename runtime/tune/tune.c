@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Predictions are no better than this; among plans as near to the fastest the one that moves least wins. */
+/* Predictions are not more accurate than this: among plans that are this near to the fastest, the one that
+ * moves the fewest bytes wins. */
 static const double prediction_tolerance = 0.02;
 
 /* May it be chosen without being named? */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* names.c - the files that a run is told of: none may be another one's. */
+/* names.c - checks the names of a run's files: no two may be the same file. */
 #include "run/open/open.h"
 
 #include "note/store.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* plan.c - the plan of a run, by the options, the tuner and the store that it goes on in. */
+/* plan.c - the plan of a run, from the options, the tuner and the resumed store. */
 #include "run/open/open.h"
 
 #include "machine/machine.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* resume.c - what a store says of the run that goes on in it. */
+/* resume.c - takes the description of a resumed run from its store. */
 #include "run/open/open.h"
 
 #include "core/device.h"

@@ -63,7 +63,7 @@ static int absolute(const char *path, char out[PATH_MAX]) {
     return length > 0 && length < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
-/* Of the option, or, of a run that goes on without it, of the store. "" = there are no snapshots. */
+/* Gives the directory of the option, or else that of the resumed store. "" = there are no snapshots. */
 int mx_snapshots_directory(const struct mx_run *r, char out[PATH_MAX]) {
     char word[PATH_MAX];
     out[0] = 0;
@@ -146,8 +146,7 @@ static bool has_cells_of(const json_t *note, size_t field, int directory, const 
         mx_retry(openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
     if (fd < 0) return false;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) return close(fd), false;
-    if (mx_npy_open_fd(fd, name, true, n == 2 ? 2 : 3, NULL, &npy) < 0)
-        return false; /* closed */
+    if (mx_npy_open_fd(fd, name, true, n == 2 ? 2 : 3, NULL, &npy) < 0) return false; /* closed */
     bool same = npy.data_offset_bytes == MX_SNAPSHOT_HEAD_BYTES &&
                 st.st_mtim.tv_sec >= whole_of(note, "begun_unix_s", 0) - CLOCK_STEP_S;
     if (json_is_string(type)) same &= strcmp(json_string_value(type), mx_dtype_name(npy.dtype)) == 0;

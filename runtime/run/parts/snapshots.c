@@ -29,7 +29,9 @@ static void add_file(struct mx_run_snapshots *s, const char *name, enum mx_dtype
     snprintf(f->name, sizeof f->name, "%s", name);
 }
 
-/* Of the state: the step before of leapfrog is none of its own. */
+/* Chooses the fields of the state. The step before, of a leapfrog kernel, does not count as a field of its
+ * own.
+ */
 static int choose_fields(const struct mx_problem *p, const struct mx_run_fields *fields, mx_why *why,
                          struct mx_run_snapshots *s) {
     char left[MX_SNAPSHOT_FIELDS], *rest;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* agree.c - one plan for all ranks, one state to go on from, commits alike. */
+/* agree.c - all ranks agree on one plan, one state to resume from, and the same commits. */
 #include "run/ranks/ranks.h"
 
 #include "run/state.h"

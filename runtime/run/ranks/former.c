@@ -180,9 +180,9 @@ static bool is_of_this_run(const struct mx_run *r, const char *path) {
     return false;
 }
 
-/* Can nobody go on with the set that it is of, nor get anything out of it? The place of another one of the
- * set is now this run's, or holds a store that nothing was committed to; or the run was done, and was killed
- * while its ranks removed their stores. */
+/* Is the set of this store useless, since nobody can resume or export it? That is so if the place of another
+ * store of the set is now this run's, or holds a store without a commit; or if the run was done, and was
+ * killed while its ranks removed their stores. */
 static bool is_dead(const struct mx_run *r, const struct mx_sight *s, const struct mx_seen *e) {
     char path[PATH_MAX];
     if (e->run == 0 || (r->recut.found && e->run == r->recut.run)) return false;

@@ -154,7 +154,7 @@ static int take_choice(struct mx_run *r, const struct choice *found) {
     return err;
 }
 
-/* A store of a run that --resume would go on with. */
+/* A store of a run that --resume would continue. */
 static int refuse_leftover(struct mx_run *r) {
     struct mx_sight s = {.stored = calloc(1, sizeof *s.stored)};
     char path[PATH_MAX];
@@ -182,9 +182,8 @@ static int find_discarded(struct mx_run *r) {
     return 0;
 }
 
-/* Is there a store in the place of a new run that has nothing but a note: what it began with was read in its
- * first sweep, and its run is done, or other ranks have none that goes with it? Nobody can go on with it, nor
- * get anything out of it. */
+/* Is there a store in the place of a new run that has only a note? Its input was read in the first sweep, and
+ * its run is done, or other ranks have no matching store. Nobody can resume or export it. */
 static bool is_left_empty(struct mx_run *r, const char *base) {
     struct mx_sight s;
     mx_why none;

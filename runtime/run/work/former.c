@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* former.c - the state of a run that goes on with another number of ranks, from the stores of the former
- * ones. */
+/* former.c - reads the state of a run that is resumed with another number of ranks from the former stores. */
 #include "run/work/work.h"
 
 #include "core/device.h"

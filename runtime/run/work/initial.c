@@ -125,8 +125,8 @@ static int take_places(struct mx_run *r) {
     return err < 0 ? err : mx_parts_begin(r);
 }
 
-/* Whoever goes on with the store that is superseded finds one Buffer with its frame: others are written over
- * from here on. */
+/* A run that resumes from the superseded store finds one Buffer with its frame: the others are overwritten
+ * from now on. */
 static int renew_former(struct mx_run *r) {
     const struct mx_run_superseded *s = r->superseded;
     char was[MX_NOTE_BYTES + 1], text[MX_NOTE_BYTES];

@@ -11,7 +11,7 @@ static int commit_counted(struct mx_run *r) {
 }
 static int commit_uncounted(struct mx_run *r) { return r->finite.committed ? 0 : mx_run_commit_result(r); }
 
-/* What was computed from a file that changed is no result. */
+/* A result that was computed from a file that has changed is not valid. */
 static int check_files(struct mx_run *r) { return mx_run_field_files_unchanged(r, &r->why); }
 
 /* Whatever failed: if a file changed, that is why, or reason enough. */
