@@ -421,7 +421,7 @@ MX_D_FUNCTION float mx_math_fmaf(float a, float b, float c) { return fma(a, b, c
 #else
 #define MX_D_OVERLOAD MX_D_INLINE
 #endif
-#define MX_D_LONG_LONG(DO, shortly, type) /* 1ull has a type that is not uint64_t */                   \
+#define MX_D_LONG_LONG(DO, shortly, type) /* 1ull has a type that is not uint64_t */                         \
     DO(shortly, type, long long)                                                                             \
     DO(shortly, type, unsigned long long)
 #define MX_D_FROM_REAL(shortly, type, from)                                                                  \
