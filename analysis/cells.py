@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A figure as it is handed on with its numbers; what of a group is drawn, and how a cell of its table is written."""
+"""A figure with its numbers; what is drawn of a group, and how a cell of its table is written."""
 from dataclasses import dataclass, field
 
 from analysis import style
@@ -7,9 +7,9 @@ from analysis.effects import LEAST_SECONDS, Effect, by_repeat, quotient
 from analysis.measures import GIB, gupdates, mflops, per_step, seconds, size_bytes
 from analysis.stats import Stat
 
-NAMES = {"skewed-min": "skewed-min (aio5y)", "skewed-y": "skewed-y (aio3y)", "redundant": "redundant (algorithm-1)", "stream": "stream (ours)",
+NAMES = {"skewed-min": "skewed-min (aio5y)", "skewed-y": "skewed-y (aio3y)", "redundant": "redundant (algorithm-1)", "stream": "stream (memext)",
          "skewed": "skewed (algorithm-2)", "direct-skewed": "direct-skewed (mmap1)", "direct-skewed-opt": "direct-skewed-opt (mmap1+opt)"}  # fmt: skip
-METHODS = {"aio": "aio", "uring": "io_uring", "mmap": "mmap", "swap": "swap", "stream": "stream (ours)"}
+METHODS = {"aio": "aio", "uring": "io_uring", "mmap": "mmap", "swap": "swap", "stream": "stream (memext)"}
 TUNER_NAMES = {"manual": "manual choice", "naive": "Naive-Tune", "blk": "Blk-Tune"}
 STENCIL_NAMES = {"star7": "7 points", "edge19": "19 points", "box27": "27 points"}
 BUFFERS_GIB = "size of the two Buffers (GiB)"
@@ -31,14 +31,14 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Short(Stat):
-    """A time, or what follows from it, of runs that are too short to decide anything."""
+    """A time, or a number made from it, of runs that are too short to decide anything."""
 
     short: bool = True
 
 
 @dataclass(frozen=True)
 class Ratio(Stat):
-    """Of pairs of runs, one of each round. low and high: the 95 % interval, or the range where there are too few pairs for one. short: of times of runs that are too short."""
+    """A ratio over pairs of runs, one pair for each round. low and high are the 95 % interval, or the range if there are too few pairs for an interval. short: some runs are too short."""
 
     interval: bool = False
     short: bool = False
@@ -48,19 +48,19 @@ TIMED = {per_step, seconds, gupdates, mflops}
 
 
 def is_short(*groups):
-    """Did the runs of one of them take less than what decides, in the median?"""
+    """Do the runs of one of these groups take less than LEAST_SECONDS, in the median?"""
     times = [group.stat(lambda r: r.report.get("seconds")) for group in groups]
     return any(t is not None and t.median < LEAST_SECONDS for t in times)
 
 
 class Rounds:
-    """How many rounds stand behind what a figure draws. What a single run took is not drawn, unless it was counted and is exact."""
+    """Counts the rounds behind what a figure draws. The time of a single run is not drawn; a counted number of one run is exact and is drawn."""
 
     def __init__(self, exact=False):
         self.exact, self.counts, self.single, self.failures, self.spreads, self.short = exact, [], 0, 0, set(), 0
 
     def of(self, value):
-        """The value as it is drawn: a Gap in the place of a single run."""
+        """The value as it is drawn: a Gap instead of a single run."""
         if not isinstance(value, Stat):
             self.failures += isinstance(value, str) and not isinstance(value, style.Gap) and bool(value)
             return value
@@ -78,31 +78,32 @@ class Rounds:
     def _lines(self):
         if "interval" not in self.spreads:
             return "smallest to largest"
-        return "95 % interval" + (" of ratios" if "times" in self.spreads else "") + ("; of fewer than five rounds the range" if "range" in self.spreads else "") + ("; of other numbers smallest to largest" if "times" in self.spreads else "")
+        return "95 % interval" + (" of ratios" if "times" in self.spreads else "") + ("; range of ratios with fewer than five rounds" if "range" in self.spreads else "") + ("; other numbers: smallest to largest" if "times" in self.spreads else "")
 
     def say(self):
         low, high = min(self.counts), max(self.counts)
-        counted = "counted, the same in every round" if self.exact else f"lines: {self._lines()}"
+        counted = "counted, equal in every round" if self.exact else f"lines: {self._lines()}"
         return f"n = {low} round{'s' if high > 1 else ''}; {counted}" if low == high else f"n = {low} to {high} rounds; {counted}"
 
     def finish(self, drawn, *more):
-        """Says n and spread under the figure, and in the notes what is left out. No figure where nothing is left."""
+        """Writes n and spread under the figure, and says in the notes what is left out. Without any point left there is no figure."""
         if self.single:
-            drawn.notes.append(f"One run: not drawn ({self.single} point{'s' if self.single > 1 else ''}); the table has its number.")
+            drawn.notes.append(f"{self.single} point{'s' if self.single > 1 else ''} with one run {'are' if self.single > 1 else 'is'} not drawn. The table has the number{'s' if self.single > 1 else ''}.")
         if self.short:
-            drawn.notes.append(f"{self.short} point{'s stand' if self.short > 1 else ' stands'} on runs of less than {LEAST_SECONDS:g} s, which decide nothing; the table marks their numbers as short.")
+            drawn.notes.append(f"{self.short} point{'s rest' if self.short > 1 else ' rests'} on runs of less than {LEAST_SECONDS:g} s, which decide nothing. The table marks their numbers as short.")
         if drawn.figure is not None and not self.counts and not self.failures:
             style.close(drawn.figure)
             drawn.figure = None
-            drawn.notes.append("No figure: no point stands on two runs or more.")
+            drawn.notes.append("There is no figure, because no point has two runs or more.")
         elif drawn.figure is not None:
-            short = [f"{self.short} of {len(self.counts)} points: runs under {LEAST_SECONDS:g} s"] if self.short else []
+            short = [f"{self.short} of {len(self.counts)} points rest on runs under {LEAST_SECONDS:g} s"] if self.short else []
             style.foot(drawn.figure, ". ".join([*([self.say()] if self.counts else []), *short, *more]))
         return drawn
 
 
 def cell(group, of, timed=None):
-    """Stat of a group, or its failure in words, or a Gap where it ended and was not counted, or None where it was not run. timed: it follows from a time, and is marked where the runs are too short."""
+    """The value of a group for figures and tables: a Stat; or the failure in words; or a Gap, if its runs completed and did not count this; or None, if it was not run. timed: the number is made from a time,
+    and is marked if the runs are too short."""
     if group is None:
         return None
     found = group.stat(of)
@@ -112,7 +113,7 @@ def cell(group, of, timed=None):
 
 
 def paired(values, failed=0, exact=False, short=False):
-    """A Ratio of {round: quotient}; a Gap where there is none."""
+    """A Ratio of {round: quotient}; a Gap if there is no quotient."""
     if not values:
         return style.Gap("no common round")
     effect = Effect(tuple(values.values()), exact)
@@ -122,7 +123,7 @@ def paired(values, failed=0, exact=False, short=False):
 
 
 def ratio(a, b, of, timed=None):
-    """a's value over b's, of paired rounds: a Ratio, or why one of the two failed, or a Gap, or None where one was not run."""
+    """a's value / b's value over paired rounds: a Ratio; or why one of the two failed; or a Gap; or None, if one was not run."""
     if a is None or b is None:
         return None
     lost = next((g for g in (a, b) if not g.done), None)
@@ -150,7 +151,7 @@ def show(value, form="{:.3g}"):
 
 
 def over(value, base):
-    """A Stat relative to another, with the range of both; failures pass through."""
+    """A Stat relative to another one, with the range of both. A failure is returned as it is."""
     if isinstance(value, Stat) and isinstance(base, Stat) and base.low > 0:
         return value.over(base)
     return value if isinstance(value, str) else None

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Do the counters agree? memext's own, /proc/self/io, the block device's and CalcTrans, for every run that moves its data itself (aio, uring)."""
+"""Do the counters agree? memext's own, /proc/self/io, the block device's and CalcTrans, for every run whose process moves its data itself (aio, uring)."""
 from dataclasses import dataclass
 
 from analysis.seen import seen
 
-# /proc/self/io counts the same transfers: what may differ is a page or two of program text and reports. The block device serves the
-# whole machine: metadata of the file system, other processes.
+# /proc/self/io counts the same transfers, and a page or two of program text and reports. The block device serves the whole machine:
+# metadata of the file system and other processes too.
 PROCESS_SLACK_BYTES, PROCESS_SLACK = 1 << 20, 0.001
 DEVICE_SLACK_BYTES, DEVICE_SLACK = 16 << 20, 0.02
 
@@ -36,7 +36,7 @@ class Agreement:
 
     @property
     def device_short(self):
-        """The device counted less than ours: that cannot be others' traffic."""
+        """Did the device count fewer bytes than memext? Traffic of other programs cannot explain that."""
         return self.device is not None and self.own - self.device > max(DEVICE_SLACK_BYTES, DEVICE_SLACK * self.own)
 
     @property
@@ -45,7 +45,7 @@ class Agreement:
 
 
 def agreements(results):
-    """Of every finished run on aio or uring that bypassed the page cache, both directions."""
+    """The Agreements of every completed run on aio or uring that bypassed the page cache, one for each direction."""
     found = []
     for plan in results.values():
         for run in plan.runs:

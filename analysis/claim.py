@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a finding claims and how one of its comparisons is decided: by numbers, never by hand, and the same way for every row of the table (claims).
+"""What a finding claims, and how one of its comparisons is decided: by numbers, never by hand, and in the same way for every row of the table (claims).
 
 A finding is one or several comparisons (parts). Each is a ratio with its interval (effects.py) and the band in which the finding says that it lies.
 
     confirmed          every interval lies inside its band
-    at least as good   the published value is missed, but on the good side alone: every interval lies inside its band, and one is better than the published value allows
-    does not hold here an interval lies outside its band. "Smaller" and "larger" do not hold either where the interval shows that there is no difference of EQUAL. Our problems are smaller than the
-                       papers', and the machine is another one: what does not hold here is not refuted there
-    undecided          neither: too few or too short repeats, too much noise, a run that failed
-    not tested         what it needs was not run
+    at least as good   the published value is missed, but on the good side alone: every interval lies inside its band, and one value is more than TOLERANCE better than the published one
+    does not hold here an interval lies outside its band. "Smaller" and "larger" do not hold either if the interval shows that the difference is less than EQUAL. The problems are smaller than the
+                       papers', and the machine is another one: a finding that does not hold here is not refuted there
+    undecided          none of these: too few or too short repeats, too much noise, or a failed run
+    not tested         the runs that it needs were not made
 
-The table has many intervals, and each is a chance to be wrong. All intervals of a report hold together with 95 %: each is taken at a level corrected for their number (Bonferroni), and what is
-shown is what decides.
+The table has many intervals, and each is a chance to be wrong. All intervals of a report hold together with 95 %: each is taken at a level corrected for their number (Bonferroni). The intervals that
+the report shows are those that decide.
 
-Bands of published numbers. What a paper gives as a ratio is widened as a ratio (near). What it gives as a difference, "7 % longer", is widened as a difference (near_difference): a tenth of 7 %, not a tenth
-of 1.07, in which no difference at all would lie. A test holds that no row is confirmed by runs between which nothing differs.
+Bands of published numbers. A published ratio is widened as a ratio (near). A published difference, such as "7 % longer", is widened as a difference (near_difference): by a tenth of 7 %. A band widened by a
+tenth of 1.07 would contain 1, no difference at all. A test checks that runs between which nothing differs confirm no row.
 """
 import math
 from dataclasses import dataclass
@@ -24,16 +24,16 @@ from analysis.effects import LEAST_PAIRS, LEVEL, Effect
 
 CONFIRMED, AT_LEAST_AS_GOOD, REFUTED, UNDECIDED, NOT_TESTED = "confirmed", "at least as good", "does not hold here", "undecided", "not tested"
 STATES = (CONFIRMED, AT_LEAST_AS_GOOD, REFUTED, UNDECIDED, NOT_TESTED)
-EQUAL = 0.05  # smaller differences are none
-TOLERANCE = 0.10  # by which a number may miss the published one, on another machine
+EQUAL = 0.05  # a smaller difference counts as none
+TOLERANCE = 0.10  # how far a number may miss the published one, on another machine
 NOT_RUN = "not run"
-# All intervals of the table hold together at LEVEL. More than the table has, so that what a night adds changes none of those before it (tests/python/test_verdicts.py counts them).
+# All intervals of the table hold together at LEVEL. The number is larger than the table has, so that further results do not change earlier intervals (tests/python/test_verdicts.py counts them).
 INTERVALS = 200
 EACH_LEVEL = LEVEL / INTERVALS
 
 
 class Band(NamedTuple):
-    """Where a ratio lies if the finding holds. best: of a rule that fails on one side alone, the edge on the other side beyond which the value is better than the published one; None = there is none."""
+    """Where a ratio lies if the finding holds. best: for a rule that fails on one side alone, the edge on the other side; a value beyond it is better than the published one. None: there is no such edge."""
 
     low: float
     high: float
@@ -41,7 +41,7 @@ class Band(NamedTuple):
 
 
 SMALLER, LARGER = Band(0.0, 1.0), Band(1.0, math.inf)
-AT_MOST = Band(0.0, 1.001)  # of counted things: as few, or fewer
+AT_MOST = Band(0.0, 1.001)  # for counts: as few, or fewer
 
 
 def percent(share):
@@ -54,7 +54,7 @@ def near(low, high=None):
 
 
 def near_difference(low, high=None):
-    """Of a value that is published as its difference from 1, such as 0.07 for "7 % longer" and -0.2 for "gains 20 %": the difference is widened."""
+    """The band of a value that is published as a difference from 1, such as 0.07 for "7 % longer" and -0.2 for "gains 20 %". TOLERANCE widens the difference."""
     ends = [d * f for d in (low, high if high is not None else low) for f in (1 / (1 + TOLERANCE), 1 + TOLERANCE)]
     return Band(1 + min(ends), 1 + max(ends))
 
@@ -65,7 +65,7 @@ def no_more_than(band):
 
 
 def no_less_than(band):
-    """The rule that fails only below it."""
+    """The rule that fails only below a band of near or near_difference."""
     return Band(band.low, math.inf, band.high)
 
 
@@ -79,14 +79,14 @@ class Part:
     gap: str = ""  # why the effect may not decide, or why there is none
     settled: str = ""  # a state that needs no number: what happened decides
     form: str = "{:.3g}"
-    beside: bool = False  # a number that is printed with the others and judged by none
+    beside: bool = False  # shown with the judged numbers, and not judged itself
 
     @property
     def untested(self):
         return self.gap == NOT_RUN
 
     def state(self, level=LEVEL):
-        """By the rule above; the interval misses the truth with a chance of `level` at most."""
+        """The state by the rules above. The interval misses the truth with a probability of at most `level`."""
         if self.settled:
             return self.settled
         if self.gap or self.effect is None or not self.effect.enough:
@@ -122,4 +122,4 @@ class Claim:
     rule: str
     plans: tuple
     parts: object
-    needs: str = ""  # what a machine must have to run them, where the plans' own runs are not enough
+    needs: str = ""  # what a machine must have for runs of this finding, if no plan makes them

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How close does schedule-advised mmap come to explicit I/O, and what is left? Prose from the numbers of the studies of the page cache. What is compared are runs of one round; a difference is one
-where its interval leaves 1 out and the runs are long enough. Why it is so is not said where no run shows it."""
+"""How close does schedule-advised mmap come to explicit I/O, and what is left? Writes sentences from the numbers of the studies of the page cache. It compares runs of one round. A difference counts if its
+interval does not contain 1 and the runs are long enough. The sentences give no cause that no run shows."""
 from analysis.cells import METHODS, Ratio, ratio
 from analysis.effects import LEAST_PAIRS, LEAST_SECONDS
 from analysis.measures import amplification, per_step, system_s
@@ -18,7 +18,7 @@ def _named(group):
 
 
 def _decides(value):
-    """1 more, -1 less, 0 where nothing follows from it."""
+    """1: more, -1: less, 0: the value does not decide."""
     if not isinstance(value, Ratio) or not value.interval or value.short:
         return 0
     return 1 if value.low > 1 else -1 if value.high < 1 else 0
@@ -27,7 +27,7 @@ def _decides(value):
 def _say(value):
     """ "1.23 times [1.10 to 1.35, n = 9]", and what it lacks."""
     if not isinstance(value, Ratio):
-        return f"an unknown number of times ({value or 'not run'})"
+        return f"an unknown number of times ({value or 'it was not run'})"
     short = f"; runs under {LEAST_SECONDS:g} s" if value.short else ""
     spread = f"[{value.low:.2f} to {value.high:.2f}, n = {value.n}{short}]" if value.interval else f"({value.low:.2f} to {value.high:.2f}, n = {value.n}{short})"
     return f"{value.median:.2f} times {spread}"
@@ -43,7 +43,7 @@ def _algorithms(plan, backend, but=()):
 
 
 def how_close(results):
-    """Paragraphs of text from the numbers, [] without them."""
+    """Paragraphs of text from the numbers; [] if there are none."""
     plan = results.get("advice")
     if plan is None:
         return []
@@ -61,13 +61,13 @@ def how_close(results):
 
 
 def _compared(algorithm, best, none, advised):
-    """Paragraphs: time, then bytes and the kernel's work."""
+    """Paragraphs: time, then bytes and the work of Linux."""
     times = (f"{algorithm}, with the same Blocks and the same DRAM limit: advised by the schedule, a step on mmap takes {_say(ratio(advised, best, per_step))} as long as with {_named(best)}. "
-             f"Without advice it takes {_say(ratio(none, best, per_step))} as long. Advised over not advised: {_say(ratio(advised, none, per_step))}.")  # fmt: skip
+             f"Without advice a step on mmap takes {_say(ratio(none, best, per_step))} as long as with {_named(best)}. With advice it takes {_say(ratio(advised, none, per_step))} as long as without.")  # fmt: skip
     kernel = ratio(advised, best, _system_per_step, timed=True)
-    counts = f"{algorithm}, system time of a step, advised over {_named(best)}: {_say(kernel)}.{_moved('Bytes moved of those needed', {'explicit': best, 'advised': advised, 'without advice': none})}"
+    counts = f"{algorithm}: advised mmap takes {_say(kernel)} the system time of {_named(best)} for a step.{_moved('Bytes moved / bytes needed', {'explicit': best, 'advised': advised, 'without advice': none})}"
     faults = {name: g.stat(lambda r: r.report["major_faults"]) for name, g in (("advised", advised), ("without advice", none))}
-    return [times, counts + f" Page faults that waited for storage: {', '.join(f'{name} {v.median:.0f}' for name, v in faults.items() if v)}."]
+    return [times, counts + f" Page faults that waited for storage (major faults): {', '.join(f'{name} {v.median:.0f}' for name, v in faults.items() if v)}."]
 
 
 def _moved(what, groups):
@@ -78,21 +78,21 @@ def _moved(what, groups):
 
 
 def _on_the_mapping(plan):
-    """Without Blocks there is no explicit counterpart; what the kernel does alone, against what it is told."""
+    """Without Blocks there is no explicit counterpart: compares Linux with advice and without."""
     none, advised = (plan.one(backend="mmap", algorithm="plain", advice=a) for a in ("none", "schedule"))
     if not all(g and g.done for g in (none, advised)):
         return []
-    return [f"On the mapping, plane by plane, there are no Blocks and no explicit counterpart: advised over not advised {_say(ratio(advised, none, per_step))}.{_moved('Bytes moved of those needed', {'advised': advised, 'without advice': none})}"]
+    return [f"A run on the mapping, plane by plane, has no Blocks and no explicit counterpart. With advice a step takes {_say(ratio(advised, none, per_step))} as long as without.{_moved('Bytes moved / bytes needed', {'advised': advised, 'without advice': none})}"]
 
 
 def _with_less_read_ahead(results, plan):
-    """Each size of read-ahead against the first, within the study."""
+    """Compares each size of read-ahead with the first one of the study."""
     study, text = results.get("readahead"), []
     for kind in dict.fromkeys(g["kind"] for g in study.groups.values()) if study else ():
         tried = [g for g in study.select(kind=kind) if g.done]
         first, others = (tried[0], tried[1:]) if tried else (None, [])
         if others:
-            text.append(f"Read-ahead, {kind}, a step over one with {first['ahead']} KiB: " + "; ".join(f"{g['ahead']} KiB {_say(ratio(g, first, per_step))}" for g in others) + ".")
+            text.append(f"Read-ahead, {kind}: compared with a read-ahead of {first['ahead']} KiB, a step takes " + "; ".join(f"{_say(ratio(g, first, per_step))} as long with {g['ahead']} KiB" for g in others) + ".")
     return text
 
 
@@ -106,8 +106,8 @@ def _swapped(plan):
         against = {g["advice"]: ratio(g, none, per_step) for g in plan.select(backend="swap", algorithm=algorithm) if g.done and g is not none}
         clear = [f"{advice} takes {_say(value)} as long" for advice, value in against.items() if _decides(value)]
         open_ = [advice for advice, value in against.items() if not _decides(value)]
-        told += [f"Against no advice, {'; '.join(clear)}."] if clear else []
-        told += [f"No clear difference from no advice: {', '.join(open_)}."] if open_ else []
+        told += [f"Compared with no advice, {'; '.join(clear)}."] if clear else []
+        told += [f"These advices make no clear difference: {', '.join(open_)}."] if open_ else []
         text.append(" ".join(told))
     return text
 
@@ -115,6 +115,6 @@ def _swapped(plan):
 def _conclusion(ends):
     if not ends:
         return []
-    words = {1: "is slower than explicit I/O", -1: "is faster than explicit I/O", 0: "cannot be told apart from explicit I/O here"}
+    words = {1: "is slower than explicit I/O", -1: "is faster than explicit I/O", 0: "does not differ clearly from explicit I/O here"}
     return ["In short: advised by the schedule, mmap " + "; ".join(f"{words[end]} with {' and '.join(a for a, e in ends.items() if e == end)}" for end in dict.fromkeys(ends.values()))
-            + f". Square brackets are intervals of 95 %, round ones ranges of fewer than {LEAST_PAIRS} rounds. Ranges, and runs under {LEAST_SECONDS:g} s, decide nothing."]  # fmt: skip
+            + f". Square brackets hold 95 % intervals, and round brackets hold ranges over fewer than {LEAST_PAIRS} rounds. Ranges and runs under {LEAST_SECONDS:g} s decide nothing."]  # fmt: skip

@@ -4,9 +4,10 @@
 
     compare.py [--picture PREFIX] [--title TEXT] [--note TEXT] REPORT.json ...
 
-A report is what `memext run --json` writes; its `label` key, if any, names the row. Its `timeline` key, if any, names what `--timeline` wrote:
-what the kernel writes of a mapping is counted there alone. A report that holds only {"label", "skipped"} is a run that could not be made; its
-row says why. The table is Markdown. Notes below it say what its columns hold, and then what --note adds. Writes PREFIX.png and PREFIX.svg.
+`memext run --json` writes a report. Its `label` key, if any, names the row. Its `timeline` key, if any, names the file of `--timeline`, which
+alone has the count of what Linux writes of a mapping. A report that holds only {"label", "skipped"} stands for a run that could not be made;
+the text below the table says why. The table is Markdown. Notes below it explain its columns, and then come those of --note. --picture PREFIX
+writes PREFIX.png and PREFIX.svg.
 """
 import argparse
 import json
@@ -19,7 +20,7 @@ from analysis import timeline
 from analysis.measures import GIB, moved_by
 
 COLUMNS = ["run", "algorithm", "sweeps s", "whole s", "read GiB", "written GiB", "storage read", "storage written", "waiting", "peak RSS", "verified"]
-TEXT_COLUMNS = 2  # the others are numbers, to the right
+TEXT_COLUMNS = 2  # the other columns are numbers, aligned to the right
 WHOLE = {"init": "initial grid", "stencil": "sweeps", "checksum": "checksum"}  # phases that every run has, fused or not
 NO_RESULT = ("planned", "interrupted", "failed")
 NOT_COUNTED = "not counted"
@@ -41,7 +42,7 @@ def is_made(report):
 
 
 def storage(report):
-    """(read, written) in the sweeps by the kernel's count, None where there is none."""
+    """(bytes read, bytes written) on storage in the sweeps, as Linux counted them; None if there is no count."""
     machine, path = report["machine"], report.get("timeline")
     line = timeline.read(path) if path and report["backend"] == "mmap" and Path(path).exists() else None
     wrote = line.total("device_write_bytes") if line is not None and len(line.samples) else None
@@ -84,21 +85,21 @@ def missing(reports):
 
 
 def notes(made):
-    """Sentences on what the columns hold, as far as these runs need them."""
+    """Sentences that explain the columns, as far as these runs need them."""
     said = ["`sweeps s` is the time of the time steps. `whole s` also has the initial grid and the checksum. Verification is in neither.",
-            "`read GiB` and `written GiB` are what the schedule of the sweeps moves. `storage` is what the kernel counted in GiB meanwhile."]  # fmt: skip
+            "`read GiB` and `written GiB` are what the schedule of the sweeps moves. `storage` is what Linux counted in the sweeps, in GiB."]  # fmt: skip
     backends = {report["backend"] for report in made}
     if "mmap" in backends:
-        said.append("What mmap wrote is the count of the whole disk, so it has the writes of other programs too.")
+        said.append("What mmap wrote is the count of the whole disk, so it includes writes of other programs.")
     if "swap" in backends:
         said.append("The count of swap is that of the whole machine.")
     fused = [report for report in made if is_fused(report)]
     if fused:
         said.append("A fused run makes the initial grid inside its first sweep. It takes the checksum inside its last one.")
     if 0 < len(fused) < len(made):
-        said.append("The other runs do both in passes of their own (`--no-fuse`), so their sweeps are time steps alone.")
+        said.append("The runs that are not fused (`--no-fuse`) do both in separate passes, so their sweeps are time steps alone.")
         labels = " and ".join(f"`{report['label']}`" for report in fused)
-        said.append(f"Compare {labels} with them by `whole s`.")
+        said.append(f"Use `whole s` to compare {labels} with the runs that are not fused.")
     return said
 
 
@@ -110,7 +111,7 @@ def title(report):
 
 
 def bars(axis, reports, parts, unit, total=None):
-    """Stacked horizontal bars; parts: [(name, colour, value of a report)]. total: the text behind the bar of a report, its sum if there is none."""
+    """Stacked horizontal bars. parts: [(name, colour, value of a report)]. total makes the text behind the bar of a report; without it the text is the sum."""
     rows, left = range(len(reports)), [0.0] * len(reports)
     for name, colour, value in parts:
         values = [value(report) for report in reports]
@@ -126,7 +127,7 @@ def bars(axis, reports, parts, unit, total=None):
 
 
 def stored_text(report):
-    """What stands behind the bar of what the kernel counted."""
+    """The text behind the bar of the bytes that Linux counted."""
     without = [way for way, count in zip(("reads", "writes"), report["storage"]) if count is None]
     if without:
         return f"{' and '.join(without)} {NOT_COUNTED}"
@@ -164,9 +165,9 @@ def picture(reports, prefix, heading):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("reports", nargs="+", metavar="REPORT.json")
-    parser.add_argument("--picture", metavar="PREFIX")
-    parser.add_argument("--title")
-    parser.add_argument("--note", action="append", default=[], metavar="TEXT", help="one more sentence below the table")
+    parser.add_argument("--picture", metavar="PREFIX", help="also draw the runs: write PREFIX.png and PREFIX.svg")
+    parser.add_argument("--title", help="title of the table and the picture (default: the problem of the first report)")
+    parser.add_argument("--note", action="append", default=[], metavar="TEXT", help="add a sentence below the table (repeatable)")
     options = parser.parse_args()
     reports = [load(path) for path in options.reports]
     made = [report for report in reports if is_made(report)]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How large a difference is, and how sure: ratios of paired repeats with an interval.
+"""Size and certainty of a difference: ratios of paired repeats, with an interval.
 
-Repeats are taken in rounds, so the k-th repeats of two configurations ran close to each other and share what drifts slowly on the machine: their ratio is the effect, one of each round. The interval is
-the wider of two: of the signed ranks (Hodges and Lehmann's interval, which scipy.stats.wilcoxon tests), which asks nothing of the distribution, and Student's t of the logarithms. With five pairs the
-first alone would miss the truth in 6.25 % of cases. Together they claim a difference between equals in at most 5 % (tests/python/test_effects.py counts).
+Repeats are taken in rounds, so the k-th repeats of two configurations ran close to each other and share what drifts slowly on the machine. Their ratio is the effect; each round gives one. The interval covers
+two others, both of the logarithms: that of the signed ranks (Hodges and Lehmann's interval, which scipy.stats.wilcoxon tests), which assumes nothing but a symmetric distribution, and Student's t. With five
+pairs the first alone would miss the truth in 6.25 % of cases. Together they claim a difference between equals in at most 5 % of cases (tests/python/test_effects.py counts).
 """
 import math
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from scipy import stats as scipy_stats
 
 LEVEL = 0.05
 LEAST_PAIRS = 5
-LEAST_SECONDS = 2.0  # of a run whose time may decide anything
+LEAST_SECONDS = 2.0  # a run must take this long for its time to decide anything
 
 
 @lru_cache(maxsize=None)
@@ -33,14 +33,14 @@ def _pairs(n):
 
 
 def _walsh(values):
-    """Sorted means of all pairs, each value with itself too."""
+    """Sorted means of all pairs, pairs of a value with itself included."""
     v = np.asarray(values, float)
     i, j = _pairs(len(v))
     return np.sort((v[i] + v[j]) / 2)
 
 
 def _rank_interval(walsh, n, level):
-    """The narrowest interval of the signed ranks at this level, or the widest that there is."""
+    """The narrowest interval of the signed ranks at this level, or the widest one if there are too few values."""
     cut = int(np.searchsorted(_rank_sums(n), level / 2, side="right"))  # P(T <= cut - 1) <= level / 2
     k = max(cut - 1, 0)
     return walsh[k], walsh[-1 - k]
@@ -59,8 +59,8 @@ def _t_interval(values, level):
 
 @dataclass(frozen=True)
 class Effect:
-    """A positive number (most often a ratio) from several repeats. exact: counted, not timed; a single repeat decides, and the interval is the range. share: a share of something, which may be 0; its
-    interval is that of the values themselves, not of their logarithms."""
+    """A positive number (most often a ratio) from several repeats. exact: the number was counted, not timed, so one repeat decides, and the interval is the range. share: the number is a share, which may be 0;
+    its interval is computed from the values themselves, not from their logarithms."""
 
     values: tuple
     exact: bool = False
@@ -68,7 +68,7 @@ class Effect:
 
     def __post_init__(self):
         if not self.values or min(self.values) < 0 or (min(self.values) == 0 and not self.share):
-            raise ValueError(f"an effect needs positive values, not {self.values}")
+            raise ValueError(f"an effect needs positive values, not {self.values} (internal error)")
 
     @property
     def _scaled(self):
@@ -83,12 +83,12 @@ class Effect:
 
     @property
     def value(self):
-        """Hodges and Lehmann's estimate, of the logarithms (of a share, of the values)."""
+        """Hodges and Lehmann's estimate, from the logarithms; for a share, from the values."""
         return self._back(np.median(_walsh(self._scaled)))
 
     @property
     def scatter(self):
-        """Standard deviation of the logarithms: 0.2 is about 20 %. Of a share, relative to its mean."""
+        """Standard deviation of the logarithms: 0.2 is about 20 %. For a share: standard deviation / mean."""
         if self.n < 2:
             return 0.0
         spread = float(np.std(self._scaled, ddof=1))
@@ -99,7 +99,7 @@ class Effect:
         return self.exact or self.n >= LEAST_PAIRS
 
     def interval(self, level=LEVEL):
-        """(low, high), or None where there are too few repeats for any."""
+        """(low, high), or None if there are too few repeats for an interval."""
         if not self.enough:
             return None
         if self.exact:
@@ -109,7 +109,7 @@ class Effect:
 
     @property
     def p(self):
-        """Two-sided p of scipy's signed-rank test against 1; 1 where nothing differs from it."""
+        """Two-sided p of scipy's signed-rank test against 1; 1 if no value differs from 1."""
         logs = np.log(self.values)
         return float(scipy_stats.wilcoxon(logs).pvalue) if np.any(logs != 0) else 1.0
 
@@ -123,7 +123,7 @@ MOST_PAIRS = 1000
 
 
 def pairs_needed(scatter, half_width, level=LEVEL):
-    """Pairs until Student's interval at this level is narrower than half_width to either side (both of logarithms); LEAST_PAIRS at least, MOST_PAIRS at most."""
+    """Number of pairs that Student's interval at this level needs to reach less than half_width to either side. scatter and half_width are of logarithms. From LEAST_PAIRS to MOST_PAIRS."""
     for n in range(LEAST_PAIRS, MOST_PAIRS):
         if _t_quantile(n, level) * scatter / math.sqrt(n) < half_width:
             return n
@@ -131,7 +131,7 @@ def pairs_needed(scatter, half_width, level=LEVEL):
 
 
 def median_interval(values, level=LEVEL):
-    """(median, low, high) by order statistics: nothing is asked of the distribution. low, high None with fewer than six values."""
+    """(median, low, high) by order statistics, which assume nothing about the distribution. low and high are None if there are too few values: at LEVEL, fewer than six."""
     v = np.sort(np.asarray(values, float))
     k = int(scipy_stats.binom.ppf(level / 2, len(v), 0.5)) if len(v) else 0  # P(fewer than k below the median) <= level / 2
     while k > 0 and scipy_stats.binom.cdf(k - 1, len(v), 0.5) > level / 2:
@@ -140,23 +140,23 @@ def median_interval(values, level=LEVEL):
 
 
 def rank_rounds(level):
-    """Rounds from which on the signed ranks have an interval at this level. With fewer it is Student's alone, and rests on normal logarithms."""
+    """Number of rounds from which on the signed ranks have an interval at this level. With fewer rounds, Student's interval decides alone, which assumes normal logarithms."""
     return math.ceil(1 - math.log2(level))
 
 
 def scatters(a, b):
-    """(mean distance of a's logarithms from their median / b's, two-sided p that both scatter alike): Levene's test with medians, as Brown and Forsythe proposed."""
+    """(mean distance of a's logarithms from their median / that of b's, two-sided p that both scatter equally): Levene's test with medians, as Brown and Forsythe proposed."""
     a, b = np.log(a), np.log(b)
     far = [float(np.mean(np.abs(v - np.median(v)))) for v in (a, b)]
     return (far[0] / far[1] if far[1] else math.inf), (float(scipy_stats.levene(a, b, center="median").pvalue) if max(far) else 1.0)
 
 
 def by_repeat(group, of, zeros=False):
-    """{round: value} of the finished runs of a group; what was not counted is left out, and what is 0, unless a share is meant."""
+    """{round: value} of the completed runs of a group. Values that were not counted are left out; so are zeros, unless zeros=True."""
     found = {r.round: of(r) for r in group.done} if group is not None else {}
     return {k: float(v) for k, v in found.items() if v is not None and (v > 0 or (zeros and v == 0))}
 
 
 def quotient(a, b):
-    """Of two {round: value}, in common rounds."""
+    """Quotients of two {round: value}, in the rounds that both have."""
     return {k: a[k] / b[k] for k in a if k in b}

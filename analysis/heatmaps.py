@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Residency of the Buffers in the page cache over time and file offset, beside what the schedule needed at that moment.
+"""Heat maps: residency of the Buffers in the page cache over time and file offset, and what the schedule needed at that moment.
 
-The residency is looked at now and then, at most as often as samples are taken. Where there are many looks, each is drawn as long as no other was taken, but for a few of their distances at most. Where
-there are few, nobody knows what was resident between them: each is a column of dots at its time."""
+The runtime looks at the residency from time to time, at most as often as it takes samples. If there are many looks, each is drawn until the next one, for HELD median distances at most. If there are few,
+nobody knows what was resident between them, and each look is a column of dots at its time."""
 import numpy as np
 from matplotlib.collections import PatchCollection
 from matplotlib.colors import Normalize
@@ -12,16 +12,16 @@ from analysis import style
 from analysis.timeline import is_whole
 
 GIB = 1 << 30
-LEAST_LOOKS = 40  # of a run whose looks are drawn as a filled map
-HELD = 3  # median distances of two looks for which one stands at most
-UNSEEN = "#e8e8e8"  # when nobody looked
+LEAST_LOOKS = 40  # a run with fewer looks is not drawn as a filled map
+HELD = 3  # a look is drawn for at most this many median distances of two looks
+UNSEEN = "#e8e8e8"  # times without a look
 LAYERS = (("advance", style.GREEN, 0.35), ("load", style.BLUE, 0.85), ("store", style.ORANGE, 0.85), ("feed", style.SKY, 0.85), ("take", style.PINK, 0.85))
 WORDS = {"advance": "computed (advance)", "load": "read (load)", "store": "written (store)", "feed": "from the initial grid (feed)", "take": "to the output (take)"}
-RARE = ("feed", "take")  # in the legend only where a run has them
+RARE = ("feed", "take")  # in the legend only if a run has them
 
 
 def rectangles(timeline, kind, buffer_gib):
-    """(x, y, width, height) of the events of a kind: seconds, GiB of file offset."""
+    """Rectangles (x, y, width, height) of the events of a kind, in seconds and GiB of file offset."""
     planes = timeline.planes()
     least = max(timeline.duration_s / 900, 1e-6)  # thinner ones would vanish
     found = []
@@ -33,7 +33,7 @@ def rectangles(timeline, kind, buffer_gib):
 
 
 def shares(timeline, buffer_gib):
-    """Of steps that compute the whole grid: ((begin s, end s), (from GiB, to GiB)) of every thread's way through its planes."""
+    """For steps that compute the whole grid: each thread's way through its planes, as ((begin s, end s), (from GiB, to GiB))."""
     threads = max(1, timeline.header["plan"].get("threads", 1))
     for e in timeline.of_kind("advance"):
         if is_whole(timeline, e):
@@ -42,7 +42,7 @@ def shares(timeline, buffer_gib):
 
 
 def strips(timeline, end):
-    """(edges of time, which look stands between each two of them, -1: none) of the looks."""
+    """(edges of time intervals, the number of the look that is drawn in each interval; -1: none)."""
     t = timeline.t[timeline.looks]
     held = HELD * float(np.median(np.diff(t)))
     edges, which = [t[0]], []
@@ -56,7 +56,7 @@ def strips(timeline, end):
 
 
 def draw(picked):
-    """picked: [(label, Timeline), ...]. A row each, of three panels: needed, source, target."""
+    """picked: [(label, Timeline), ...]. Draws a row of three panels for each: needed, source, target."""
     figure, axes = style.new(style.TWO, 0.7 + 1.15 * len(picked), rows=len(picked), columns=3, squeeze=False)
     mesh = None
     for row, (label, timeline) in zip(axes, picked):
@@ -84,7 +84,7 @@ def _draw_needed(ax, timeline, gib):
 
 
 def _draw_resident(ax, timeline, b, gib, end):
-    """One Buffer: a map of many looks, dots of few."""
+    """Draws one Buffer: a map if there are many looks, dots if there are few."""
     seen = timeline.residency[timeline.looks, b, :]
     edges = np.linspace(0, gib, seen.shape[1] + 1)
     name, colours = timeline.header["buffers"][b]["name"], {"cmap": style.RESIDENCY, "norm": Normalize(0, 100), "rasterized": True}
@@ -98,7 +98,7 @@ def _draw_resident(ax, timeline, b, gib, end):
         found = ax.scatter(t.ravel(), middles.ravel(), c=seen.ravel(), s=2.5, marker="o", linewidths=0, **colours)
     found.set_gid(name)
     if not len(seen) or not seen.any():
-        ax.text(0.5, 0.5, "nothing" if len(seen) else "never looked at", transform=ax.transAxes, ha="center", color=style.GREY)
+        ax.text(0.5, 0.5, "nothing resident" if len(seen) else "never looked at", transform=ax.transAxes, ha="center", color=style.GREY)
     return found
 
 

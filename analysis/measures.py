@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is measured of a run: times, rates, bytes on storage."""
+"""The measures of a run: times, rates, bytes on storage."""
 from analysis.seen import seen
 
 GIB = 1 << 30
-# Floating-point operations of an update. 10 for 7 points is the slides' own count (5945.38 Mflops in 1847.55 s); the others are
-# counted the same way: additions and multiplications of the formula.
+# Floating-point operations of an update. 10 for 7 points is the slides' own count (5945.38 Mflops in 1847.55 s). The other stencils
+# are counted in the same way: additions and multiplications of the formula.
 FLOPS = {"star7": 10, "edge19": 21, "box27": 30}
-# Of the versions in Fig. 12, after the backend's name.
+# What follows the backend's name in the names of the versions in Fig. 12.
 VERSIONS = {"direct-skewed": "1", "direct-skewed-opt": "1+opt", "skewed": "2", "skewed-y": "3y", "skewed-min": "5y"}
 
 
@@ -31,7 +31,7 @@ def gupdates(run):
 
 
 def counted_by(report, *names):
-    """Counters of the kernel, None for each that the report has not."""
+    """Counters of Linux, with None for each that the report does not have."""
     k = report.get("kernel") or {}
     return tuple(v if (v := k.get(name)) is not None and v >= 0 else None for name in names)
 
@@ -41,9 +41,9 @@ def counted(run, *names):
 
 
 def moved_by(report, memory_bytes, device_write_bytes=None):
-    """(read, written) of storage in the stencil phase, None where it was not counted. Reads are those of this process (faults and read-ahead count to who caused them); what a mapping
-    dirtied is written by the kernel at its own time, which the block device's counter alone shows (device_write_bytes, of the timeline; None = not counted). Swap: the kernel's swap
-    counters. Where the Buffers exceed `memory_bytes` (0: unknown), no swap at all, or no write of a mapping, is no count."""
+    """(bytes read, bytes written) on storage in the stencil phase; None if they were not counted. Reads are those of this process: Linux counts faults and read-ahead for the process that causes them. Linux
+    writes the dirty pages of a mapping when it likes, and only the block device's counter shows these writes (device_write_bytes, from the timeline; None = not counted). On swap, these are the swap
+    counters of Linux. If the Buffers exceed `memory_bytes` (0: unknown), a count of 0 for swap, or for writes of a mapping, means that nothing was counted."""
     exceeds = 0 < memory_bytes < 2 * report["layout"]["buffer_bytes"]
     if report["backend"] == "swap":
         ways = counted_by(report, "swap_in_bytes", "swap_out_bytes")
@@ -55,7 +55,7 @@ def moved_by(report, memory_bytes, device_write_bytes=None):
 
 
 def moved(run):
-    """The same of a run."""
+    """(bytes read, bytes written) on storage by a run, as moved_by counts them."""
     return moved_by(run.report, size_bytes(run.limit) if run.limit else 0, seen(run).get("device_write_bytes"))
 
 
@@ -68,12 +68,12 @@ def moved_write(run):
 
 
 def gib(of):
-    """The same in GiB."""
+    """A measure in GiB, made from one in bytes."""
     return lambda run: None if (v := of(run)) is None else v / GIB
 
 
 def amplification(run):
-    """Bytes really moved / bytes that the schedule needed."""
+    """Bytes that were moved / bytes that the schedule needed."""
     needed, real = sum(run.needed_bytes), moved(run)
     return sum(real) / needed if needed and None not in real else None
 
@@ -93,7 +93,7 @@ def written_with_both_buffers(run):
 
 
 def version(backend, algorithm):
-    """As Fig. 12 calls it."""
+    """The name of a version in Fig. 12."""
     return f"{backend}{VERSIONS[algorithm]}" if algorithm in VERSIONS else f"{backend}, algorithm-1"
 
 
@@ -102,7 +102,7 @@ def search_seconds(run):
 
 
 def table2_rows(plan, published):
-    """(id, ours, published, equal) of every offline plan."""
+    """(id, memext's value, published value, are they equal?) for every offline plan."""
     for name, value in published.values.items():
         group = plan.groups.get(name)
         if group is None or not group.done:
@@ -126,7 +126,7 @@ def system_s(run):
 
 
 def kernel_bytes(run):
-    """What the process made storage do, by the kernel's count: no number of ours."""
+    """Bytes that the process moved on storage, as Linux counted them: not memext's own count."""
     return run.report["kernel"]["storage_read_bytes"] + run.report["kernel"]["storage_write_bytes"]
 
 
@@ -138,7 +138,7 @@ def dram_bytes(run):
 
 
 def typical_block_bytes(run):
-    """Of both Blocks by the papers' typical sizes, eq. 2f': by and bz, a halo, and bt halos of overlap."""
+    """Bytes of both Blocks by the papers' typical sizes, eq. 2f': by and bz, a halo, and bt halos of overlap."""
     p, q, h = run.report["problem"], run.report["plan"], run.report["problem"]["h"]
     more = q["bt"] * h + h
     return 2 * (p["nx"] + 2 * h) * (q["by"] + more) * (q["bz"] + more) * (8 if p["dtype"] == "f64" else 4)
@@ -167,7 +167,7 @@ def bench_rate(run):
 
 
 def wave_key(group, name):
-    """Of the plan in the first report, else of what was asked for. tile: [MB, NB]."""
+    """A parameter of a wavefront: from the plan in the first report, else from the options. tile: [MB, NB]."""
     report = group.done[0].report if group.done else {}
     a_plan = report.get("plan", {})
     if name == "tile" and "mb" in a_plan:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where results come from. A sitting is all results measured on one machine with one program; results of several nights have several sittings. Only runs of one start of the runner (results.Run.round) are compared, so no ratio spans two sittings."""
+"""Where results come from. A Sitting, which the report calls a session, has all results measured on one machine with one program; results of several nights have several of them. A ratio compares only runs of one start
+of the runner (results.Run.round; the records call such a start a session), so no ratio spans two Sittings."""
 import datetime
 from dataclasses import dataclass, field
 
@@ -7,7 +8,7 @@ from analysis.measures import GIB
 from analysis.seen import seen
 from analysis.stats import median
 
-DISTURBED = 0.15  # share of the CPU time that others take, above which the report warns
+DISTURBED = 0.15  # the report warns if other work takes a larger share of the CPU time
 
 
 @dataclass
@@ -29,46 +30,52 @@ class Sitting:
 
 
 def few(values, most=4):
-    """Distinct values in their order, the middle left out where they are many."""
+    """Distinct values in their order, as text. If there are many, the middle ones are left out."""
     values = list(dict.fromkeys(values))
     return ", ".join(values if len(values) <= most else [*values[: most - 2], "...", values[-1]])
 
 
 def others_share(runs, cores):
-    """Median share of all cores' time that went to neither the command nor idling, over runs that leave the kernel's threads little to do."""
+    """Median share of all cores' time that went to other work: neither to the command nor to idling. Only runs count that leave the threads of Linux little to do."""
     quiet = [r for r in runs if r.ok and r.report.get("backend") in ("dram", "aio", "uring") and r.record.get("other_cpu_s") is not None]
     return median([(r.other_cpu_s + r.record.get("stolen_cpu_s", 0)) / (r.wall_s * cores) for r in quiet]) if quiet else None
 
 
 def sampling_share(runs):
-    """(median, largest) share of one core's time that the sampling took, over the timelines that say so; None without any."""
+    """(median, largest) share of one core's time that the sampling took, over the timelines that record it; None if none does."""
     shares = [found["sampler_s"] / found["duration_s"] for found in (seen(r) for r in runs if r.ok) if "sampler_s" in found and found["duration_s"] > 0]
     return (median(shares), max(shares)) if shares else None
 
 
 def active(text):
-    """Of "always [madvise] never", the word in brackets."""
-    return text[text.find("[") + 1 : text.find("]")] if "[" in text else text or "not there"
+    """The word in brackets of "always [madvise] never"."""
+    return text[text.find("[") + 1 : text.find("]")] if "[" in text else text or "not available"
+
+
+def _setting(folio):
+    """ "2048kB inherit" -> "2048kB (inherit)"."""
+    size, _, word = folio.partition(" ")
+    return f"{size} ({word})" if word else size
 
 
 def swap_read_ahead(machine):
-    """By what the kernel reads ahead from a swap file on this storage. While swap on a rotational device is on, it is never by the mapping (nr_rotate_swap of mm/swapfile.c)."""
+    """How Linux reads ahead from a swap file on this storage, in words. As long as swap on a rotational device is active, Linux never reads ahead by mapping (nr_rotate_swap of mm/swapfile.c)."""
     storage = machine.get("storage", {})
     if machine.get("swap_read_ahead") == "false":
-        return "by its place in the file"
-    return "by its place in the file, since the device counts as rotational" if storage.get("rotational") else "by the mapping"
+        return "by position in the file"
+    return "by position in the file, because the device counts as rotational" if storage.get("rotational") else "by address in the mapping"
 
 
 def throttled(storage):
-    """What the block layer does to buffered writes alone, in words; "" where it was not recorded."""
+    """What the block layer does to buffered writes only, in words; "" if it was not recorded."""
     if "wbt_lat_usec" not in storage:
         return ""
     usec, options = storage["wbt_lat_usec"], storage.get("mount_options", "").split(",")
-    return f", write-back throttling {'off' if usec in ('', '0') else f'at {int(usec) / 1000:g} ms'}, cache {storage.get('write_cache') or 'not told'}, mounted with{'' if 'discard' in options else 'out'} discard"
+    return f", write-back throttling {'off' if usec in ('', '0') else f'at {int(usec) / 1000:g} ms'}, write cache: {storage.get('write_cache') or 'unknown'}, mounted with{'' if 'discard' in options else 'out'} discard"
 
 
 def settings_of(runs):
-    """What the runs had in the place of the machine's own, in words."""
+    """The settings that replaced the machine's own during the runs, in words."""
     values = {}
     for name, value in ((k, v) for r in runs for k, v in r.knobs.items()):
         values.setdefault(name, {})[value] = None
@@ -76,7 +83,7 @@ def settings_of(runs):
 
 
 def sittings(found):
-    """Of these results, in the order of time."""
+    """The Sittings of these results, in the order of time."""
     machines = {s["session"]: s["machine"] for p in found.values() for s in p.sessions}
     seen_there = {}
     for name, p in found.items():
@@ -94,59 +101,59 @@ def sittings(found):
 
 
 def runs_of(found, plans):
-    """The runs that a finding rests on: "fig05: 45 of sitting 1"; of all plans where it names none."""
+    """The runs that a finding rests on, "fig05: 45 runs of session 1". If the finding names no plan, all runs count."""
     told = []
     for one in sittings(found):
         counts = {name: n for name, n in one.plans.items() if name in plans} if plans else {"all": len(one.runs)}
-        told += [f"{name}: {n} of sitting {one.number}" for name, n in counts.items()]
+        told += [f"{name}: {n} run{'s' if n != 1 else ''} of session {one.number}" for name, n in counts.items()]
     return "; ".join(told)
 
 
 def third_level(runs):
-    """The cache that Blocks may fit into, in words; "" where no report tells it. Of what was run here, not of machines that were planned for."""
+    """The size of the L3 cache, which Blocks may fit into, in words; "" if no report has it. Only machines that ran something count, not those that runs were planned for."""
     sizes = {size for r in runs if r.report.get("seconds") and (size := (r.report.get("machine") or {}).get("l3_bytes"))}
     return f"{' or '.join(f'{size / 2**20:.0f}' for size in sorted(sizes))} MiB" if sizes else ""
 
 
 def damon_took(machine, runs):
-    """What DAMON took during the runs in which it was on, in words; "" where it is off."""
+    """How much memory DAMON reclaimed during the runs in which it was on, in words; "" if it is off."""
     took = [r.record["damon_bytes"] for r in runs if r.record.get("damon_bytes") is not None]
-    return f" (its schemes were applied to {sum(took) / GIB:.2f} GiB during {len(took)} runs)" if took else " (what it took was not counted)" if machine.get("damon") else ""
+    return f" (its schemes were applied to {sum(took) / GIB:.2f} GiB during {len(took)} runs)" if took else " (its reclaim was not counted)" if machine.get("damon") else ""
 
 
 def rows(one):
-    """(what, value) of a sitting."""
+    """The rows (what, value) of a Sitting."""
     m, storage = one.machine, one.machine.get("storage", {})
     stamp = lambda t: datetime.datetime.fromtimestamp(t, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")  # noqa: E731
-    pages = f"transparent huge pages {active(m.get('transparent_hugepage', ''))}, other folios: {m.get('folios') or 'none'}; zswap: {', '.join(f'{k} {v}' for k, v in m.get('zswap', {}).items()) or 'none'}"
-    pages += f"; read-ahead of a swap file {swap_read_ahead(m)}; DAMON: {m.get('damon') or 'off'}{damon_took(m, one.runs)}"
+    pages = f"transparent huge pages: {active(m.get('transparent_hugepage', ''))}; other sizes of large folios: {', '.join(_setting(f) for f in (m.get('folios') or 'none').split(', '))}; zswap: {', '.join(f'{k} = {v}' for k, v in m.get('zswap', {}).items()) or 'none'}"
+    pages += f"; read-ahead from a swap file: {swap_read_ahead(m)}; DAMON: {m.get('damon') or 'off'}{damon_took(m, one.runs)}"
     told = [
         ["commit", ", ".join(one.commits)],
         ["program (sha256)", one.program],
         ["machine", f"{m.get('cpu')}, {m.get('cores')} cores, {m.get('memory_bytes', 0) / GIB:.1f} GiB of DRAM, {'virtual (' + m['virtualised'] + ')' if m.get('virtualised', 'none') != 'none' else 'virtualisation not detected'}"],
         ["system", f"{m.get('system')}, Linux {m.get('kernel')}, cgroup {m.get('cgroup')}"],
-        ["storage", f"{storage.get('path')} on {storage.get('file_system')}, {storage.get('device')} {storage.get('model')}, {storage.get('bytes', 0) / GIB:.0f} GiB, scheduler {storage.get('scheduler')}, {'rotational' if storage.get('rotational') else 'not rotational'}, read-ahead {storage.get('read_ahead_kb')} KiB{throttled(storage)}"],
-        ["memory settings", ", ".join(f"{k} {v}" for k, v in m.get("vm", {}).items())],
-        ["pages", pages],
-        ["settings of the runs", settings_of(one.runs)],
+        ["storage", f"{storage.get('path')} on {storage.get('file_system')}, {' '.join(str(w) for w in (storage.get('device'), storage.get('model')) if w)}, {storage.get('bytes', 0) / GIB:.0f} GiB, scheduler {storage.get('scheduler')}, {'rotational' if storage.get('rotational') else 'not rotational'}, read-ahead {storage.get('read_ahead_kb')} KiB{throttled(storage)}"],
+        ["memory settings (vm)", ", ".join(f"{k} = {v}" for k, v in m.get("vm", {}).items())],
+        ["pages of memory", pages],
+        ["settings during the runs", settings_of(one.runs)],
         ["plans", few((f"{name} ({n} runs)" for name, n in one.plans.items()), 40)],
         ["scale", few(r.scale for r in one.runs)],
-        ["measured", f"{stamp(one.begin)} to {stamp(one.end)}; {sum(r.wall_s for r in one.runs) / 60:.1f} minutes in {len(one.runs)} runs, {sum(not r.ok and not r.skipped for r in one.runs)} of them failed"],
+        ["measured", f"from {stamp(one.begin)} to {stamp(one.end)}; {len(one.runs)} runs took {sum(r.wall_s for r in one.runs) / 60:.1f} minutes; {sum(not r.ok and not r.skipped for r in one.runs)} of them failed"],
     ]
     l3 = third_level(one.runs)
     told[3:3] = [["L3 cache", l3]] if l3 else []
     noise = others_share(one.runs, m.get("cores", 1))
     if noise is not None:
-        told.append(["other work on the machine", f"{noise:.0%} of its CPU time, median over the runs on dram, aio and uring" + (": these timings are disturbed" if noise > DISTURBED else "")])
+        told.append(["other work on the machine", f"{noise:.0%} of its CPU time, in the median of the runs on dram, aio and uring" + (": it disturbed these timings" if noise > DISTURBED else "")])
     looking = sampling_share(one.runs)
     if looking is not None:
-        told.append(["cost of the timelines", f"{looking[0]:.2%} of one core's time in the median of the runs with a timeline, {looking[1]:.2%} at most"])
+        told.append(["cost of the timelines", f"{looking[0]:.2%} of one core's time, in the median of the runs with a timeline; {looking[1]:.2%} at most"])
     return told
 
 
 def mixed(plan):
-    """A sentence where a plan's runs come from several commits, "" otherwise: what stands side by side in its figures was not the same program."""
+    """A sentence if a plan's runs come from several commits, else "": its figures then show results of different programs side by side."""
     commits, programs = (list(dict.fromkeys(getattr(r, name) for r in plan.runs if not r.skipped)) for name in ("commit", "program"))
     if len(commits) < 2:
         return ""
-    return f"Mixed: these runs are of {len(commits)} commits ({few(commits)})" + (", but of the same program." if len(programs) == 1 else f" and {len(programs)} programs; differences between them may be the program's.")
+    return f"Mixed: these runs come from {len(commits)} commits ({few(commits)})" + (", but from the same program." if len(programs) == 1 else f" and {len(programs)} programs; the programs may cause differences between them.")

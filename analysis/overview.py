@@ -11,26 +11,26 @@ from analysis.stats import Stat, median
 from analysis.verdicts import EACH_LEVEL
 
 STATE_COLOUR = {CONFIRMED: style.GREEN, AT_LEAST_AS_GOOD: style.BLUE, REFUTED: style.RED, UNDECIDED: style.GREY, NOT_TESTED: "#bbbbbb"}
-LOW, HIGH = 1e-4, 1e3  # what lies beyond is drawn at the edge, as an arrow
-NEAR = (0.02, 50.0)  # the axis reaches as far at least
+LOW, HIGH = 1e-4, 1e3  # values outside are drawn at the edge, as an arrow
+NEAR = (0.02, 50.0)  # the axis reaches at least this far
 
 
-ROWS = 30  # of a page of findings
+ROWS = 30  # on a page of findings
 
 
 def _drawn(part):
-    """Has it an effect of two rounds or more, or a counted one?"""
+    """Does the part have an effect of two rounds or more, or a counted effect?"""
     return part.effect is not None and (part.effect.exact or part.effect.n > 1)
 
 
 def _ends(drawn):
-    """Of the axis: decades around what is to be seen, bands with two ends too."""
+    """Ends of the axis: around all values, intervals and bands with two ends."""
     seen = [v for d in drawn for p in filter(_drawn, d.parts) for v in (p.effect.value, *(p.effect.interval(EACH_LEVEL) or ()), *(e for e in p.band[:2] if 0 < e < math.inf))]
     return max(LOW, min(NEAR[0], *seen) / 1.5), min(HIGH, max(NEAR[1], *seen) * 1.5)
 
 
 def _words(v):
-    """The finding in lines, with its n."""
+    """The finding, broken into lines, with its n."""
     parts = list(filter(_drawn, v.parts))
     timed = [p.effect.n for p in parts if not p.effect.exact]
     n = "counted" if not timed else f"n\u00a0=\u00a0{min(timed)}" + (f" to {max(timed)}" if max(timed) > min(timed) else "")
@@ -38,7 +38,7 @@ def _words(v):
 
 
 def _finding(ax, row, v, clip, least, most):
-    """One row: its comparisons as dots with their intervals, and behind each the band in which the finding says it lies."""
+    """One row: the comparisons as dots with their intervals, and behind each dot the band in which it lies if the finding is true."""
     parts = list(filter(_drawn, v.parts))
     step = 0.7 / len(parts)
     for i, p in enumerate(parts):
@@ -72,11 +72,11 @@ def _page(name, drawn, least, most):
     handles += [style.plt.Line2D([], [], marker="o", color=style.GREY, markerfacecolor="white", linestyle="", markersize=4, label="too few rounds for an interval"), style.plt.Rectangle((0, 0), 1, 1, color="#e4e4e4", label="band of the finding")]
     figure.get_layout_engine().set(rect=(0, 0, 1, 1 - 0.25 / figure.get_figheight()))
     figure.legend(handles=handles, loc="upper center", ncols=6, columnspacing=1.0, handletextpad=0.4)
-    return Drawn(name, "Every finding: effect, interval, and the band that it claims", figure, notes=[f"Ratios as in the table of findings, with the intervals of its verdicts. What lies beyond {least:.3g} or {most:.3g} stands at the edge, as an arrow."])
+    return Drawn(name, "Every finding: effect, interval, and the band of the finding", figure, notes=[f"The ratios are those of the table of findings, with the intervals that decide its verdicts. A ratio below {least:.3g} or above {most:.3g} is drawn at the edge, as an arrow."])
 
 
 def findings(decided):
-    """Pages of one row a finding, all on one axis; [] without any effect of two rounds or more."""
+    """Pages with a row for each finding, all on one axis; [] if no finding has an effect of two rounds or more."""
     drawn = [v for v in decided if any(map(_drawn, v.parts))]
     if not drawn:
         return []
@@ -84,7 +84,7 @@ def findings(decided):
     pages = [_page("effects" if k == 0 else f"effects-{k // ROWS + 1}", drawn[k : k + ROWS], least, most) for k in range(0, len(drawn), ROWS)]
     left_out = sum(not any(map(_drawn, v.parts)) and any(p.effect is not None for p in v.parts) for v in decided)
     if left_out:
-        pages[-1].notes.append(f"One run: not drawn ({left_out} findings).")
+        pages[-1].notes.append(f"{left_out} finding{'s are' if left_out > 1 else ' is'} not drawn, with one run each. The table has the numbers.")
     return pages
 
 
@@ -126,7 +126,7 @@ def _ranges(ax, found, backends):
     ax.set_yticks(range(len(labels)), labels, fontsize=style.SMALL)
     ax.set_ylim(len(labels) - 0.4, -0.6)
     style.across(ax)
-    ax.set_xlabel("predicted / measured: median and range\nof so many configurations")
+    ax.set_xlabel("predicted / measured: median and range\n(in brackets: number of configurations)")
 
 
 def _prediction_rows(found, backends):
@@ -140,23 +140,23 @@ def _prediction_rows(found, backends):
 
 
 def _prediction_notes(found):
-    notes = ["Error: |predicted - measured| / measured, of the median of a configuration's repeats. Predictions of runs on aio and uring reckon with the rates that were measured in the "
-             "second before each run (experiments/run.py --probe), as the median of predicted / measured of the repeats; those of other runs, and the last column, with rates that were measured once, before all of them (memext tune --calibrate). The range at the "
-             f"right is over configurations. Open marks: fewer than {LEAST_PAIRS} runs, or shorter than {LEAST_SECONDS:g} s; they do not count."]  # fmt: skip
+    notes = ["The error is |predicted - measured| / measured, in the median over the repeats of a configuration. Predictions for aio and uring use the rates that were measured in the "
+             "second before each run (experiments/run.py --probe). All other predictions, and the last column, use rates that were measured once, before all runs (memext tune --calibrate). The right panel "
+             f"has the range over configurations. Open marks do not count: they have fewer than {LEAST_PAIRS} runs, or runs of less than {LEAST_SECONDS:g} s."]  # fmt: skip
     bad = sorted((p for p in found if p.counts), key=lambda p: -abs(math.log(p.ratio)))[:3]
     if bad and bad[0].error > 0.15:
-        notes.append("Farthest off on aio and uring: " + "; ".join(f"{p.plan} {p.id} {p.ratio:.2f} times the {p.measured.median:.2f} s measured ({p.why})" for p in bad) + ".")
+        notes.append("The largest errors on aio and uring: " + "; ".join(f"{p.plan} {p.id}, predicted {p.ratio:.2f} times the measured {p.measured.median:.2f} s ({p.why})" for p in bad) + ".")
     missed = [p for p in found if p.counts and p.error > 0.15]
     if missed:
         counts = {}
         for p in missed:
             counts[p.why.split(": ")[1]] = counts.get(p.why.split(": ")[1], 0) + 1
-        notes.append(f"Of the {sum(p.counts for p in found)} configurations on aio and uring that count, {len(missed)} are off by more than 15 %: " + ", ".join(f"{why} in {n}" for why, n in sorted(counts.items(), key=lambda x: -x[1])) + ".")
+        notes.append(f"Of the {sum(p.counts for p in found)} configurations on aio and uring that count, {len(missed)} {'have errors' if len(missed) > 1 else 'has an error'} of more than 15 %: " + ", ".join(f"{why} in {n}" for why, n in sorted(counts.items(), key=lambda x: -x[1])) + ".")
     return notes + predictions.with_which_rates([p for p in found if p.counts])
 
 
 def predicted(results):
-    """Predicted against measured seconds, a dot a configuration, on logarithmic axes; the table has the errors by plan and backend."""
+    """Predicted and measured seconds, with a dot for each configuration, on logarithmic axes. The table has the errors by plan and backend."""
     found = predictions.predictions(results)
     if not found:
         return None
@@ -168,12 +168,12 @@ def predicted(results):
         _scatter(left, several, backends)
         _ranges(right, several, backends)
         style.legend_above(figure, left)
-    return rounds.finish(Drawn("predicted", "Predicted against measured seconds", figure, ["backend", "plan", "configurations", "median error", "median predicted / measured", "farthest off", "its seconds", "with the rates of the beginning"],
+    return rounds.finish(Drawn("predicted", "Predicted against measured seconds", figure, ["backend", "plan", "configurations", "median error", "median predicted / measured", "largest error: configuration, predicted / measured", "its measured seconds", "median error with rates measured once"],
                                list(_prediction_rows(found, backends)), _prediction_notes(found)))  # fmt: skip
 
 
 def regret(results):
-    """What the tuner's choice takes, of the best of all plans that were run for the same problem."""
+    """The tuner's regret: time of its choice / time of the best of all plans that were run for the same problem."""
     found = list(predictions.regrets(results))
     if not found:
         return None
@@ -193,7 +193,7 @@ def regret(results):
         ax.set_yticks(range(len(drawn)), [r.label for r, _ in drawn], fontsize=style.SMALL)
         ax.set_ylim(len(drawn) - 0.4, -0.6)
         style.across(ax)
-        ax.set_xlabel("time of the tuner's choice / of the best plan run (grey: at most 5 % more)")
+        ax.set_xlabel("time of the tuner's choice / of the best plan that was run (grey: at most 5 % more)")
     rows = [[r.label, str(r.plans), str(v.n), show(v, "{:.3f}")] for r, v in zip(found, values)]
-    return rounds.finish(Drawn("regret", "The tuner's regret", figure, ["choice", "plans", "repeats", "time, of the best plan's"], rows,
-                               ["Which plan is the best in a repeat is decided by the other repeats, so that luck is not counted as merit. Open dots: too few repeats for an interval."]))  # fmt: skip
+    return rounds.finish(Drawn("regret", "The tuner's regret", figure, ["choice", "plans that were run", "repeats", "time of the choice / of the best plan"], rows,
+                               ["The regret is the time of the tuner's choice divided by the time of the best plan that was run for the same problem. In each repeat, the other repeats decide which plan is the best, so that luck does not count. Open dots have too few repeats for an interval."]))  # fmt: skip

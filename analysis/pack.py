@@ -4,9 +4,9 @@
 
     analysis/pack.py results/night/fig05 [FOLDER...] [-o data/results]
 
-A packed file holds the lines of raw.jsonl (experiments/runner/record.py) of the runs that count: those of the newest program of each configuration. Of a timeline it keeps the numbers (analysis/seen.py).
-How many rounds the pilot asked for (repeats.json of experiments/night.py) stands in the last session.
-Paths of the project are told from its root, and the name of the machine is a hash. The same results give the same bytes. analysis/report.py reads such a folder as it reads the one that experiments/run.py wrote.
+A packed file holds the lines of raw.jsonl (experiments/runner/record.py) of the runs that count: for each configuration those of the newest program. Of timelines it keeps numbers alone (analysis/seen.py).
+The last session has the number of rounds that the pilot runs asked for (repeats.json of experiments/night.py).
+Paths of the project are relative to its root, and the name of the machine is a hash. Equal results give equal bytes. analysis/report.py reads a folder of packed files like a folder that experiments/run.py wrote.
 """
 import argparse
 import gzip
@@ -28,21 +28,21 @@ IN_PROJECT = re.compile(r"/\S*?/((?:build/release|experiments|results)/[\w./-]+)
 def packed_run(run):
     record = {**run.record, "timeline": None, "stderr": run.stderr[-KEPT_STDERR:], "command": [IN_PROJECT.sub(r"\1", word) for word in run.command]}
     if record.get("report"):
-        record["report"] = {k: v for k, v in record["report"].items() if k != "candidates"}  # of a tuner, at length
+        record["report"] = {k: v for k, v in record["report"].items() if k != "candidates"}  # the tuner's long list
     if numbers := seen(run):
         record["seen"] = numbers
     return record
 
 
 def packed_session(session):
-    """The machine without what memext itself says of it at length."""
+    """The session, without memext's own long description of the machine."""
     machine = {k: v for k, v in session["machine"].items() if k != "memext"}
     node = hashlib.sha256(machine.get("node", "").encode()).hexdigest()[:8]
     return {**session, "machine": {**machine, "node": node}, "argv": [IN_PROJECT.sub(r"\1", word) for word in session["argv"]]}
 
 
 def pack(folder, out):
-    """Writes OUT/PLAN.jsonl.gz of a folder of one plan. The path."""
+    """Packs a folder of one plan into OUT/PLAN.jsonl.gz. Returns the path."""
     plan = results.read_plan(folder)
     used = {run.session for run in plan.runs}
     sessions = [s for s in plan.sessions if s["session"] in used]
@@ -62,8 +62,8 @@ def pack(folder, out):
 
 def main(argv=None):
     p = argparse.ArgumentParser(prog="analysis/pack.py", description=__doc__.splitlines()[0])
-    p.add_argument("folders", type=Path, nargs="+", help="a folder of one plan that experiments/run.py wrote, e.g. results/night/fig05")
-    p.add_argument("-o", "--output", type=Path, default=Path("data/results"), help="folder of packed files (default: data/results)")
+    p.add_argument("folders", type=Path, nargs="+", help="folder of one plan, written by experiments/run.py, e.g. results/night/fig05")
+    p.add_argument("-o", "--output", type=Path, default=Path("data/results"), help="folder for the packed files (default: data/results)")
     o = p.parse_args(argv)
     try:
         for folder in o.folders:

@@ -1,35 +1,35 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Predicted against measured seconds of every run, and what the tuner's choice costs against the best of all plans that were run (its regret)."""
+"""Predicted and measured seconds of every run, and the tuner's regret: the time of its choice / the time of the best plan that was run."""
 from dataclasses import dataclass
 
 from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, LEVEL, by_repeat, median_interval
 from analysis.stats import Stat, median
 
 TRANSFER = ("aio", "uring")
-DISTURBED = 0.05  # of the machine's CPU time taken by others: more is said beside an error
-BUSY, IDLE = 0.1, 0.5  # share of the time waited, below and above which computation or transfers alone decide
+DISTURBED = 0.05  # if other work takes a larger share of the CPU time, the report says so with the error
+BUSY, IDLE = 0.1, 0.5  # shares of time spent waiting: below BUSY computation alone decides, above IDLE transfers alone
 PLAN_KEYS = ("algorithm", "engine", "by", "bz", "bt", "iy", "iz", "slab", "tile", "ct", "column", "faces")
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """One configuration: what its plan said, and its runs. Two predictions: `first`, with the rates that the runs planned with, measured once before all of them; `near`, of each run with rates that were
-    measured right before it (experiments/runner/near.py), None where not every run that ended has them."""
+    """One configuration: what its plan predicted, and its runs. There are two predictions. `first` uses the rates of the plan, measured once before all runs. `near` uses, for each run, rates that were
+    measured right before it (experiments/runner/near.py); it is None unless every completed run has them."""
 
     plan: str
     id: str
     backend: str
     algorithm: str
-    first: float  # predicted / measured, medians
-    near: object  # the median of predicted / measured of each run, or None
+    first: float  # median of predicted seconds / median of measured seconds
+    near: object  # median over the runs of predicted / measured, or None
     measured: Stat
-    wait_share: float = 0.0  # of the measured time
+    wait_share: float = 0.0  # share of the measured time spent waiting
     others: float = 0.0  # share of the machine's CPU time that the hypervisor and other processes took, median of the runs
-    first_age_s: object = None  # how old the rates were when the runs began, medians; None = unknown
+    first_age_s: object = None  # median age of the rates when the runs began; None = unknown
     near_age_s: object = None
-    computing: object = None  # predicted seconds of computation / those that its threads were busy, with the rates of `ratio`
-    problem: tuple = ()  # grid, stencil, type, memory limit: what configurations share whose errors are not independent
-    model: object = None  # predicted / measured, the update rate being the run's own: what is wrong of it is not the speed of the cores. Shown, never judged by
+    computing: object = None  # predicted seconds of computation / seconds that the threads computed, with the rates of `ratio`
+    problem: tuple = ()  # grid, stencil, type, memory limit: the errors of configurations that share these are not independent
+    model: object = None  # predicted / measured with the run's own update rate, so its error does not come from the speed of the cores. Shown, never judged
 
     @property
     def transfer(self):
@@ -37,12 +37,12 @@ class Prediction:
 
     @property
     def counts(self):
-        """Do its runs say how long it takes? By the rule of all findings: repeats enough, and each long enough."""
+        """Do its runs decide how long it takes? As for all findings, they must be enough and long enough."""
         return self.transfer and self.measured.n >= LEAST_PAIRS and self.measured.median >= LEAST_SECONDS
 
     @property
     def ratio(self):
-        """predicted / measured, with the rates of the minute where they were measured."""
+        """predicted / measured, with the rates measured right before each run if there are any."""
         return self.near if self.near is not None else self.first
 
     @property
@@ -64,10 +64,10 @@ class Prediction:
 
     @property
     def why(self):
-        """What the prediction had wrong, as far as the time says: a run that hardly waited is as long as its computation, one that waited much as its transfers."""
+        """Which rate the prediction had wrong, as far as the times show. A run that hardly waited takes as long as its computation; a run that waited much takes as long as its transfers."""
         what = "update rate" if self.wait_share < BUSY else "bandwidth" if self.wait_share > IDLE else "update rate or bandwidth"
-        beside = f"; others took {self.others:.0%} of the CPU time" if self.disturbed else ""
-        return f"waited {self.wait_share:.0%} of the time: {what} taken too {'low' if self.ratio > 1 else 'high'}{beside}"
+        beside = f"; other work took {self.others:.0%} of the CPU time" if self.disturbed else ""
+        return f"waited {self.wait_share:.0%} of the time: {what} assumed too {'low' if self.ratio > 1 else 'high'}{beside}"
 
 
 def _near(run):
@@ -80,14 +80,14 @@ def _others(run):
 
 
 def _computing(run):
-    """Predicted / busy seconds of the threads that compute."""
+    """Predicted seconds of computation / seconds that the threads computed."""
     said = (run.record.get("near") or {}).get("predicted_time") or run.report.get("predicted_time")
     busy = run.report["time"]["update_s"]
     return said["compute_s"] / busy if said and busy else None
 
 
 def _model(run):
-    """As runtime/tune/predict.c puts the parts together."""
+    """predicted / measured, with the run's own update rate. The parts are combined as in runtime/tune/predict.c."""
     said, time = (run.record.get("near") or {}).get("predicted_time"), run.report["time"]
     if not said or not time["update_s"] or "io_s" not in said:
         return None
@@ -115,7 +115,7 @@ def _of_group(plan, group):
 
 
 def predictions(results):
-    """Of every configuration whose runs ended and were predicted."""
+    """The Predictions of all configurations whose runs completed and were predicted."""
     found = []
     for plan in results.values():
         for group in plan.groups.values():
@@ -130,31 +130,31 @@ def _percent(errors):
 
 
 def with_which_rates(counted):
-    """Sentences on configurations that count: what the rates of the minute gain over those of the beginning, how old each were, and what others on the machine took."""
+    """Sentences on configurations that count: the errors with rates measured right before each run and with rates measured once, the age of these rates, and the CPU time of other work."""
     near = [p for p in counted if p.near is not None]
     text = []
     if near:
         age = _middle([p.near_age_s for p in near])
         first = _middle([p.first_age_s for p in near])
-        text.append(f"For {len(near)} of them the rates were measured again right before each run" + (f" ({age:.1f} s before it began)" if age is not None else "") + f". There the error is {_percent([p.error for p in near])}. "
-                    f"With the rates that were measured once, before all runs" + (f" ({first / 60:.0f} minutes before, in the median)" if first is not None else "") + f", it is {_percent([p.first_error for p in near])}.")  # fmt: skip
+        text.append(f"For {len(near)} of these configurations the rates were measured again right before each run" + (f" ({age:.1f} s before it began)" if age is not None else "") + f". With these rates their median error is {_percent([p.error for p in near])}. "
+                    f"With the rates that were measured once, before all runs" + (f" ({first / 60:.0f} minutes before, in the median)" if first is not None else "") + f", their median error is {_percent([p.first_error for p in near])}.")  # fmt: skip
     own = [p for p in near if p.model is not None]
     if own:
-        text.append(f"With the update rate that each run itself had, in place of the one measured before it, the error would be {_percent([abs(p.model - 1) for p in own])}.")
+        text.append(f"With each run's own update rate, instead of the rate measured before it, the median error would be {_percent([abs(p.model - 1) for p in own])}.")
     calm, rough = [p for p in counted if not p.disturbed], [p for p in counted if p.disturbed]
     if rough:
-        text.append(f"Beside {len(rough)} of the {len(counted)} the hypervisor and other processes took more than {DISTURBED:.0%} of the CPU time: error {_percent([p.error for p in rough])}"
-                    + (f", of the others {_percent([p.error for p in calm])}." if calm else "."))  # fmt: skip
+        text.append(f"During the runs of {len(rough)} of the {len(counted)} configurations, the hypervisor and other processes took more than {DISTURBED:.0%} of the CPU time. The median error of these is {_percent([p.error for p in rough])}"
+                    + (f", that of the remaining ones {_percent([p.error for p in calm])}." if calm else "."))  # fmt: skip
     return text
 
 
 def median_error(errors, level=LEVEL):
-    """(median, low, high): an interval by order statistics."""
+    """(median, low, high): the median and its interval by order statistics."""
     return median_interval(errors, level)
 
 
 def errors_by_problem(found, of=lambda p: p.error):
-    """One error a problem, the median of its configurations: six variants of a run are not six witnesses."""
+    """One error for each problem, the median over its configurations: six variants of a run are not six independent observations."""
     errors = {}
     for p in found:
         errors.setdefault(p.problem, []).append(of(p))
@@ -162,7 +162,7 @@ def errors_by_problem(found, of=lambda p: p.error):
 
 
 def best_of(rows, least=min):
-    """rows: [{repeat: value}]. {repeat: value} of the best; which is best in a repeat, the medians of the other repeats say, where there are any."""
+    """{repeat: value} of the best of several rows [{repeat: value}]. In each repeat, the medians of the other repeats decide which row is best, if there are other repeats."""
     best = {}
     for k in sorted({k for row in rows for k in row}):
         there = [row for row in rows if k in row]
@@ -184,7 +184,7 @@ class Regret:
 
 
 def _problem(group):
-    """What has to be the same for two runs to be rivals."""
+    """What two plans must share to be rivals."""
     run = group.done[0]
     p = run.report["problem"]
     return tuple(p[k] for k in ("nx", "ny", "nz", "nt", "stencil", "dtype")) + (run.report["backend"], run.limit, run.report.get("dram_budget_bytes"))
@@ -201,7 +201,7 @@ def _free(run):
 
 
 def regrets(results):
-    """Of every choice of Blk-Tune that has a rival: another plan that was run for the same problem, backend and DRAM; of the same algorithm and engine, where the tuner was bound to them."""
+    """The Regret of every choice of Blk-Tune that has a rival: another plan that was run for the same problem, backend and DRAM. If the tuner was bound to an algorithm and engine, a rival must have them too."""
     for plan in results.values():
         groups = [g for g in plan.groups.values() if g.done and "stencil" in (g.done[0].report.get("problem") or {}) and g.done[0].report.get("backend") in TRANSFER]
         for g in groups:

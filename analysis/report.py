@@ -4,16 +4,18 @@
 
     analysis/report.py results/quick [-o results/quick/report.html] [--markdown docs/results.md]
 
-With --markdown it also writes the findings as one page of text, with commit and machine: docs/results.md is made by nothing else, of the committed results (data/results).
+With --markdown it also writes the findings as one page of text, with commit and machine. This is how docs/results.md is made from the committed results (data/results).
 """
 import argparse
 import base64
 import html
+import os
 import shlex
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
 
 from analysis import checks, claim, closeness, origin, overview, predictions, published, results, rivals, setups, style, verdicts  # noqa: E402
 from analysis.figures import (
@@ -57,7 +59,7 @@ class Raw(str):
 
 
 def picture(drawn, folder, warning=""):
-    """Writes PNG and SVG; the img element with the PNG inside. A warning stands in the figure itself, since figures travel without their text."""
+    """Writes PNG and SVG, and returns the img element with the PNG inside. A warning is drawn in the figure itself, because people copy figures without their text."""
     if drawn.figure is None:
         return ""
     if warning:
@@ -72,7 +74,7 @@ def picture(drawn, folder, warning=""):
 
 
 def commands(plan):
-    """The commands behind a figure, failed runs marked."""
+    """HTML of the commands behind a figure. Failed runs are marked."""
     rows, classes = [], []
     for group in plan.groups.values():
         run = group.runs[-1]
@@ -84,7 +86,7 @@ def commands(plan):
 
 
 def conditions(plan):
-    """What was run, in a line: problems, DRAM, repeats."""
+    """A line that says what was run: problems, DRAM, repeats."""
     reports = [r.report for r in plan.runs if "stencil" in (r.report.get("problem") or {})]
     if not reports:
         return ""
@@ -94,7 +96,7 @@ def conditions(plan):
     buffers = few(f"{2 * r['layout']['buffer_bytes'] / GIB:.3g}" for r in reports if r.get("layout"))
     limits = few(g["limit"] for g in (r.params for r in plan.runs) if g.get("limit"))
     repeats = few(str(len(g.runs)) for g in plan.groups.values())
-    return (f"Measured: {stencils}; {problems} cells; {steps} steps" + (f"; two Buffers of together {buffers} GiB" if buffers else "") + (f", in a memory cgroup of {limits} where DRAM is short" if limits else "")
+    return (f"Measured: {stencils}; {problems} cells; {steps} steps" + (f"; two Buffers of {buffers} GiB in all" if buffers else "") + (f"; memory cgroup of {limits} in runs with limited DRAM" if limits else "")
             + f"; runs of each configuration: {repeats}.")  # fmt: skip
 
 
@@ -112,7 +114,7 @@ def shown(drawn, folder, warning=""):
 
 
 def sections(found, known, folder):
-    """HTML of every figure, in order; what could not be drawn says why. Published values and commands stand after the first figure that they belong to."""
+    """HTML of every figure, in order. A figure that could not be drawn says why. Published values and commands follow the first figure that they belong to."""
     text, told = "", set()
     for draw, plan_name, values_name in (*FIGURES, *MORE):
         values = known.get(values_name)
@@ -127,13 +129,13 @@ def sections(found, known, folder):
             text += f'<p class="note">{escape(conditions(plan))}</p>\n'
         if values and values_name not in told:
             text += published_table(values)
-        text += commands(plan) if plan_name not in told else f'<p class="note">Commands: <a href="#commands-{escape(plan_name)}">{escape(plan_name)}</a>, above.</p>\n'
+        text += commands(plan) if plan_name not in told else f'<p class="note">Commands: <a href="#commands-{escape(plan_name)}">{escape(plan_name)}</a> above.</p>\n'
         told |= {plan_name, values_name}
     return text
 
 
 def word_of(state, found):
-    """A quick run has time for a few rounds: what it leaves open is open for it alone."""
+    """The state in words. A quick run has time for a few rounds only, so a longer run may decide what it leaves undecided."""
     return "undecided in a quick run" if state == claim.UNDECIDED and {p.scale for p in found.values()} == {"quick"} else state
 
 
@@ -147,13 +149,15 @@ def verdict_counts(found, decided):
 
 def verdict_table(found, decided):
     rows = [[Raw(f'<span class="{v.state.replace(" ", "-")}">{word_of(v.state, found)}</span>'), v.finding, v.source, v.published, v.effect, v.rule, v.numbers, origin.runs_of(found, v.plans)] for v in decided]
-    return f"<p>{verdict_counts(found, decided)}. {escape(verdicts.RULES)}</p>" + table(["state", "finding", "source", "published", "ours, with its interval", "rule", "numbers", "runs"], rows)
+    meanings = "".join(f"<li>{escape(word_of(state, found).capitalize())}: {escape(said)}</li>" for state, said in verdicts.MEANINGS.items())
+    rules = "".join(f"<p>{escape(rule)}</p>\n" for rule in (f"{verdict_counts(found, decided)}.", *verdicts.RULES))
+    return f"{rules}<ul>{meanings}</ul>" + table(["state", "finding", "source", "published", "measured here, with its interval", "rule", "numbers", "runs"], rows)
 
 
 def where(found):
-    """A table of each sitting."""
+    """HTML with a table for each Sitting."""
     all_of_them = origin.sittings(found)
-    return "".join((f"<h3>Sitting {one.number}</h3>" if len(all_of_them) > 1 else "") + table(["", ""], origin.rows(one)) for one in all_of_them)
+    return "".join((f"<h3>Session {one.number}</h3>" if len(all_of_them) > 1 else "") + table(["", ""], origin.rows(one)) for one in all_of_them)
 
 
 def failed_runs(found):
@@ -162,18 +166,19 @@ def failed_runs(found):
 
 
 def prediction_summary(found):
-    """Sentences: how right the predictions were, and what the tuner's choices cost."""
+    """Sentences on the errors of the predictions, and on the time that the tuner's choices cost."""
     counted = [p for p in predictions.predictions(found) if p.counts]
     errors = predictions.errors_by_problem(counted)
     text = []
     if errors:
         middle, low, high = predictions.median_error(errors, claim.EACH_LEVEL)
-        text.append(f"Predicted seconds miss the measured ones by {middle:.0%} in the median" + (f" (interval {low:.0%} to {high:.0%})" if low is not None else "") + f" of {len(errors)} problem{'s' if len(errors) > 1 else ''}, each by its median. This counts {len(counted)} configurations on aio and uring, those with at least {LEAST_PAIRS} runs and a median of at least {LEAST_SECONDS:g} s.")
+        text.append(f"Predicted seconds differ from measured seconds by {middle:.0%}" + (f" (interval {low:.0%} to {high:.0%})" if low is not None else "") + ". " + (f"This is the median over {len(errors)} problems, where the error of a problem is the median over its configurations. " if len(errors) > 1 else "This is the median over the configurations of the one problem that counts. ")
+                    + f"{len(counted)} configuration{'s count' if len(counted) > 1 else ' counts'}: those on aio and uring with at least {LEAST_PAIRS} runs and a median time of at least {LEAST_SECONDS:g} s.")  # fmt: skip
     text += predictions.with_which_rates(counted)
     costs = [r for r in predictions.regrets(found)]
     if costs:
         middle = median([median(list(r.ratios.values())) for r in costs])
-        text.append(f"The tuner's choice took {middle:.3f} times as long as the best plan that was run, in the median of {len(costs)} choices.")
+        text.append(f"Regret: the tuner's choice took {middle:.3f} times as long as the best plan that was run. This is the median over {len(costs)} choices.")
     return text
 
 
@@ -181,17 +186,36 @@ def cells(row):
     return "| " + " | ".join(str(c).replace("|", "\\|").replace("\n", " ") for c in row) + " |"
 
 
-def markdown(found, decided, known=None):
-    """The findings as one page of text."""
-    lines = ["# Results", "", "Written by `analysis/report.py --markdown`; `experiments/reproduce.sh --night` makes the runs and this page anew, `--quick` a shorter one in 20 minutes.", ""]
+def head(docs):
+    """The first lines of the page of text. docs: the path from the page to the folder docs."""
+    at = lambda path: os.path.normpath(os.path.join(docs, path))  # noqa: E731
+    return [
+        "# Results", "",
+        "memext measures again what five papers found about problems larger than memory. `experiments/reproduce.sh --night` makes the runs and this page. With `--quick` it makes a shorter page in 20 minutes.", "",
+        f"The column `source` names a paper: `iwapt2016`, `japanese` and `slides` (H. Midorikawa, H. Tan), `wavefront` (P.-N. Clauss, J. Gustedt, F. Suter) or `hhrt` (T. Endo). [papers.json]({at('../data/published/papers.json')}) has their titles. "
+        "The source `memext` marks findings of memext's own.", "",
+        f"[choosing.md]({at('choosing.md')}) explains backends and algorithms. The findings use these words:", "",
+        "- *aio*, *uring*, *mmap* and *swap* are backends: ways to move data between the drive and DRAM. *Explicit I/O* is aio or uring. *Normal execution* keeps all data in DRAM.",
+        "- *aio3y*, *aio5y*, *mmap1* and *mmap1+opt* are versions of the papers' algorithm-2. memext's algorithms `skewed-y` and `skewed-min` on aio, and `direct-skewed` and `direct-skewed-opt` on mmap, are these versions. Algorithm-1 is `redundant`.",
+        "- A *Block* is a piece of the grid in DRAM. An *iBlock* is the piece of a Block that is computed at once in cache: `--iblock IY IZ` with the engine `iblock`. *Temporal blocking* computes several steps, *bt*, on a Block at a time.",
+        "- *Blk-Tune* and *Naive-Tune* are the papers' tuners, which choose Blocks. With *manual choice* a person chose them. *CalcTrans* predicts the bytes that a plan moves.",
+        "- *crest0*, *crest4* and *crest6* are machines of the papers.", "",
+    ]  # fmt: skip
+
+
+def markdown(found, decided, known=None, docs="."):
+    """The findings as one page of text. docs: the path from the page to the folder docs."""
+    lines = head(docs)
     all_of_them = origin.sittings(found)
+    lines += ["A session has all runs of one program on one machine. No ratio compares runs of two sessions.", ""] if len(all_of_them) > 1 else []
     for one in all_of_them:
-        lines += [f"## Sitting {one.number}", ""] if len(all_of_them) > 1 else []
+        lines += [f"## Session {one.number}", ""] if len(all_of_them) > 1 else []
         lines += [cells(["", ""]), "| --- | --- |", *(cells(r) for r in origin.rows(one) if r[0] != "storage" or "None" not in r[1]), ""]
     notes = [f"- {p.name}: {m}" for p in found.values() if (m := mixed(p))]
-    lines += ["Runs of several commits:", "", *notes, ""] if notes else []
+    lines += ["These plans have runs of several commits:", "", *notes, ""] if notes else []
     lines += ["## What was run", "", *(f"- {said}" for said in setups.lines(found, known or published.read_all())), ""]
-    lines += ["## Findings", "", f"{verdict_counts(found, decided)}. {verdicts.RULES}", ""]
+    lines += ["## Findings", "", f"{verdict_counts(found, decided)}.", "", *(line for rule in verdicts.RULES for line in (rule, ""))]
+    lines += [*(f"- {word_of(state, found).capitalize()}: {said}" for state, said in verdicts.MEANINGS.items()), ""]
     for state in claim.STATES:
         rows = [v for v in decided if v.state == state]
         if not rows:
@@ -200,7 +224,7 @@ def markdown(found, decided, known=None):
         if state == claim.NOT_TESTED:
             lines += [cells(["finding", "source", "published", "why"]), "| --- | --- | --- | --- |", *(cells([v.finding, v.source, v.published, v.numbers]) for v in rows), ""]
         else:
-            lines += [cells(["finding", "source", "published", "ours", "rule", "numbers", "runs"]), "| --- | --- | --- | --- | --- | --- | --- |", *(cells([v.finding, v.source, v.published, v.effect, v.rule, v.numbers, origin.runs_of(found, v.plans)]) for v in rows), ""]
+            lines += [cells(["finding", "source", "published", "measured here", "rule", "numbers", "runs"]), "| --- | --- | --- | --- | --- | --- | --- |", *(cells([v.finding, v.source, v.published, v.effect, v.rule, v.numbers, origin.runs_of(found, v.plans)]) for v in rows), ""]
     lines += ["## Predictions", "", *prediction_summary(found), ""] if prediction_summary(found) else []
     close = closeness.how_close(found)
     lines += ["## How close schedule-advised mmap comes to explicit I/O", "", *(line for t in close for line in (t, ""))] if close else []
@@ -220,15 +244,15 @@ def agreement_table(found):
     for (plan, way), (off, a) in worst.items():
         rows.append([plan, a.id, way, a.own, "equal" if a.predicted_equal else a.predicted, f"{a.process - a.own:+d}", f"{a.device - a.own:+d}" if a.device is not None else "no timeline", "agree" if a.good else "DISAGREE"])
         classes.append("" if a.good else "failed")
-    note = f'<p class="note">The run of each plan where they differ most. Allowed: /proc/self/io {checks.PROCESS_SLACK:.1%} or {checks.PROCESS_SLACK_BYTES >> 20} MiB; the block device, which serves the whole machine, {checks.DEVICE_SLACK:.0%} or {checks.DEVICE_SLACK_BYTES >> 20} MiB.</p>'
-    return note + table(["plan", "run", "direction", "own bytes", "CalcTrans", "/proc/self/io", "block device", ""], rows, classes)
+    note = f'<p class="note">For each plan and direction the table has the run whose counters differ most. /proc/self/io may differ by {checks.PROCESS_SLACK:.1%} or {checks.PROCESS_SLACK_BYTES >> 20} MiB. The block device serves the whole machine, so its counter may differ by {checks.DEVICE_SLACK:.0%} or {checks.DEVICE_SLACK_BYTES >> 20} MiB.</p>'
+    return note + table(["plan", "run", "direction", "bytes that memext counted", "CalcTrans", "/proc/self/io", "block device", "verdict"], rows, classes)
 
 
 def build(folder, out, text=None):
-    """Reads, draws, writes; the findings as a page of text too, where a file is named for it. Returns the verdicts."""
+    """Reads the results, draws the figures and writes the report. Also writes the findings as a page of text if text names a file. Returns the verdicts."""
     found, known = results.read_all(folder), published.read_all()
     if not found:
-        raise SystemExit(f"report.py: {folder} holds no */raw.jsonl and no packed results; run experiments/run.py first")
+        raise SystemExit(f"report.py: {folder} holds neither */raw.jsonl nor packed results (*.jsonl.gz); name a results folder, or make one with experiments/run.py")
     decided = verdicts.all_verdicts(found, known)
     figures = out.parent / "figures"
     close = "".join(f"<p>{escape(t)}</p>\n" for t in closeness.how_close(found)) or "<p>Not run.</p>"
@@ -236,15 +260,15 @@ def build(folder, out, text=None):
     page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>memext: the papers' comparisons, measured again</title>
 <style>{CSS}</style>
 <h1>memext: the papers' comparisons, measured again</h1>
-<p>What is measured is the median of the rounds, with a line from the smallest to the largest value. A ratio is taken of the runs of one round and has its 95 % interval, in square brackets in the tables. A single timed run is not drawn. Open marks and boxes are published values, one shape of mark for each source; × marks failed repeats. Scale: {escape(scale)}. The papers' problems are larger and their machines are others; what can be compared is order and ratio.</p>
+<p>A measured value is the median over the rounds, with a line from the smallest to the largest value. A ratio pairs runs of one round. Its 95 % interval stands in square brackets in the tables. A single timed run is not drawn. Open marks and boxes are published values, with one shape of mark for each source; × marks failed repeats. Scale of the runs: {escape(scale)}. The papers' problems are larger and their machines are different, so compare order and ratio.</p>
 <p><a href="#findings">Findings</a> · <a href="#predictions">Predictions</a> · <a href="#question">How close mmap comes</a> · <a href="#figures">Figures</a> · <a href="#counters">Counters</a> · <a href="#failed">Failed runs</a></p>
 <h2>Where this was measured</h2>{where(found)}
-<h2 id="setups">What was run, beside what the papers ran</h2><ul>{"".join(f"<li>{escape(said)}</li>" for said in setups.lines(found, known))}</ul>
-<h2 id="findings">Findings of the papers, and what we measured</h2>{"".join(shown(d, figures) for d in overview.findings(decided))}{verdict_table(found, decided)}
+<h2 id="setups">What was run here, and what the papers ran</h2><ul>{"".join(f"<li>{escape(said)}</li>" for said in setups.lines(found, known))}</ul>
+<h2 id="findings">Findings of the papers, and what was measured here</h2>{"".join(shown(d, figures) for d in overview.findings(decided))}{verdict_table(found, decided)}
 <h2 id="predictions">Predicted against measured, and the tuner's regret</h2>{"".join(f"<p>{escape(t)}</p>" for t in prediction_summary(found))}{shown(overview.predicted(found), figures)}{shown(overview.regret(found), figures)}
 <h2 id="question">How close does schedule-advised mmap come to explicit I/O, and what is left?</h2>{close}
 <h2 id="figures">Figures</h2>{sections(found, known, figures)}
-<h2 id="rivals">What else is used for this</h2>{rivals.section(folder, figures)}
+<h2 id="rivals">memext compared with other tools</h2>{rivals.section(folder, figures)}
 <h2 id="counters">Do the counters agree?</h2>{agreement_table(found)}
 <h2 id="failed">Failed runs</h2>{failed_runs(found)}
 <h2>Sources</h2>{table(["", ""], list(next(iter(known.values())).papers.items()))}
@@ -254,15 +278,15 @@ def build(folder, out, text=None):
     out.write_text(page)
     if text is not None:
         text.parent.mkdir(parents=True, exist_ok=True)
-        text.write_text(markdown(found, decided, known))
+        text.write_text(markdown(found, decided, known, os.path.relpath(ROOT / "docs", text.resolve().parent)))
     return decided
 
 
 def main(argv=None):
     p = argparse.ArgumentParser(prog="analysis/report.py", description=__doc__.splitlines()[0])
-    p.add_argument("results", type=Path, help="folder that experiments/run.py wrote, e.g. results/quick")
-    p.add_argument("-o", "--output", type=Path, help="HTML file (default: report.html there)")
-    p.add_argument("--markdown", type=Path, metavar="FILE", help="write the findings as text too, e.g. docs/results.md")
+    p.add_argument("results", type=Path, help="results folder of experiments/run.py, e.g. results/quick, or a folder of packed results, e.g. data/results")
+    p.add_argument("-o", "--output", type=Path, help="HTML file to write (default: report.html in the results folder); its figures go to a folder figures beside it")
+    p.add_argument("--markdown", type=Path, metavar="FILE", help="also write the findings as a page of text to FILE, e.g. docs/results.md")
     o = p.parse_args(argv)
     out = o.output or o.results / "report.html"
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""raw.jsonl, or a file that pack.py made of it -> groups of runs. The schema is the one that experiments/runner/record.py states."""
+"""Reads raw.jsonl, or a file that pack.py made of it, into groups of runs. experiments/runner/record.py states the schema."""
 import gzip
 import json
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ RUN_FIELDS = {
     "program": str, "status": str, "stderr": str, "started_unix_s": NUMBER, "wall_s": NUMBER, "limit": str, "swap": str, "knobs": dict,
 }  # fmt: skip
 SESSION_FIELDS = {"session": str, "plan": str, "title": str, "scale": str, "commit": str, "program": str, "machine": dict, "argv": list}
-# Of the report of `memext run`; what the figures read.
+# What the figures read of a report of `memext run`.
 REPORT_FIELDS = {
     "status": str, "problem": dict, "plan": dict, "layout": dict, "backend": str, "seconds": NUMBER, "init_seconds": NUMBER,
     "updates_per_second": NUMBER, "steps_done": int, "read_bytes": int, "write_bytes": int, "predicted_read_bytes": int,
@@ -26,29 +26,29 @@ TIME_FIELDS = ("buf2blk_s", "blk2buf_s", "blk2blk_s", "update_s", "wait_s")
 
 
 class SchemaError(ValueError):
-    """A record that is not what the schema says: which file, which line, what."""
+    """A record that does not follow the schema. The message names the file, the line and the key."""
 
 
 def _check(where, table, fields):
     for name, kind in fields.items():
         if name not in table:
-            raise SchemaError(f"{where}: no '{name}'")
+            raise SchemaError(f"{where}: the record has no key '{name}'")
         if not isinstance(table[name], kind) or isinstance(table[name], bool):
-            raise SchemaError(f"{where}: '{name}' is {type(table[name]).__name__} {table[name]!r}")
+            raise SchemaError(f"{where}: the key '{name}' has a value of the wrong type, {type(table[name]).__name__}: {table[name]!r}")
 
 
 def check_record(where, record):
     if record.get("schema") != SCHEMA:
-        raise SchemaError(f"{where}: schema {record.get('schema')!r}, this analysis reads {SCHEMA}")
+        raise SchemaError(f"{where}: the schema is {record.get('schema')!r}, and this analysis reads schema {SCHEMA} only")
     if record.get("kind") == "session":
         _check(where, record, SESSION_FIELDS)
         return
     if record.get("kind") != "run":
-        raise SchemaError(f"{where}: kind {record.get('kind')!r} is neither session nor run")
+        raise SchemaError(f"{where}: the kind is {record.get('kind')!r}, and must be 'session' or 'run'")
     _check(where, record, RUN_FIELDS)
     if record["status"] not in STATUSES:
-        raise SchemaError(f"{where}: status {record['status']!r} is none of {', '.join(STATUSES)}")
-    # Of `memext wavefront` the figures read seconds and plan alone.
+        raise SchemaError(f"{where}: the status is {record['status']!r}, and must be one of {', '.join(STATUSES)}")
+    # From reports of `memext wavefront` the figures read only seconds and plan.
     wavefront = "wavefront" in record["command"]
     if record["status"] == "done" and isinstance(record.get("report"), dict) and "seconds" in record["report"]:
         if wavefront:
@@ -72,7 +72,7 @@ class Run:
 
     @property
     def round(self):
-        """Runs of one round are paired: the same start of the runner, one program, close to each other in time."""
+        """Runs of one round are paired: the same start of the runner made them with one program, close to each other in time."""
         return self.record["session"], self.repeat
 
     @property
@@ -121,12 +121,12 @@ class Run:
 
     @property
     def failure(self):
-        """Why it failed, in a few words; "" if it did not."""
+        """Why the run failed, in a few words; "" if it did not fail."""
         if self.ok:
             return ""
         text = self.record["stderr"].strip()
         if self.record["status"] == "timeout":
-            return f"no end within {self.record.get('timeout_s', self.record['wall_s']):.0f} s"
+            return f"not complete after {self.record.get('timeout_s', self.record['wall_s']):.0f} s"
         if "out of memory" in text or self.record.get("exit") in (137, -9):
             return "killed: out of memory"
         return (text.splitlines() or [f"exit {self.record.get('exit')}"])[-1]
@@ -150,11 +150,11 @@ class Group:
 
     @property
     def failure(self):
-        """Why there is no result, "" if there is one."""
+        """Why there is no result; "" if there is one."""
         return self.runs[0].failure if self.runs and not self.done else ""
 
     def stat(self, of):
-        """Stat of a function of the finished runs, with the number of those that failed; None where none finished or none was counted."""
+        """Stat of a function of the completed runs, with the number of failed runs. None if no run completed, or none has the value."""
         found = stat(of(run) for run in self.done)
         return replace(found, failed=len(self.failures)) if found else None
 
@@ -174,7 +174,7 @@ class PlanResults:
     groups: dict
 
     def select(self, **wanted):
-        """Groups whose parameters have these values, in the order of the plan; of the plan's own settings of the kernel, unless another arm is wanted."""
+        """Groups whose parameters have these values, in the order of the plan. Without arm=, these are the groups that ran with the plan's own settings of Linux."""
         wanted = {"arm": None, **wanted}
         return [g for g in self.groups.values() if all(g.params.get(k) == v for k, v in wanted.items())]
 
@@ -188,7 +188,7 @@ class PlanResults:
 
 
 def read_records(path):
-    """Checked records of a raw.jsonl, or of a packed file. A last line without its end (a runner at work) is left out."""
+    """Checked records of a raw.jsonl or of a packed file. An incomplete last line, which a working runner leaves, is ignored."""
     data = Path(path).read_bytes()
     text = (gzip.decompress(data) if str(path).endswith(".gz") else data).decode()
     lines = text.splitlines()
@@ -207,8 +207,8 @@ def read_records(path):
 
 
 def read_plan(folder):
-    """PlanResults of one folder or packed file, in the order of the plan. Of a configuration that was recorded several times (another command or program) the last counts; what
-    the plan has no longer does not."""
+    """PlanResults of one folder or packed file, in the order of the plan. If a configuration was recorded several times (with another command or program), the last record counts. Configurations that the
+    plan no longer has do not count."""
     folder = Path(folder)
     packed = folder.name.endswith(PACKED)
     name = folder.name.removesuffix(PACKED)

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Table and picture of what experiments/rivals/run.py recorded: memext beside what is used in its place.
+"""Table and picture of what experiments/rivals/run.py recorded: memext compared with other tools.
 
     analysis/rivals.py results/full/rivals/rivals.json [-o FILE.png]
 
-Writes the table (FILE.md), a PNG and an SVG, by default beside the record. Seconds are for all steps, from .npy to .npy. If fewer were measured ("whole" is
-false), they are import and export as measured, and the seconds of a step times all steps.
+Writes the table (FILE.md), a PNG and an SVG, by default beside the record. Seconds are for all steps, from .npy to .npy. If a run measured fewer steps ("whole" is
+false), its seconds are those of import and export, plus the seconds of a step times all steps.
 """
 import argparse
 import html
@@ -24,14 +24,14 @@ HEADER = ["run", "best settings found", "steps measured", "seconds for all steps
 
 
 def words(settings):
-    """Settings as a reader wants them."""
+    """The settings in words."""
     if "words" in settings:
         return " ".join([*settings["words"], *(["measured rates"] if settings.get("calibrated") else [])]) or "defaults"
     return ", ".join(k if v is True else f"{k} {v}" for k, v in settings.items() if v is not False) or "defaults"
 
 
 def moved_bytes(r):
-    """Read and written by the process, and swapped."""
+    """Bytes that the process read and wrote, and that Linux swapped."""
     return sum(r.get(k, 0) for k in ("read_bytes", "write_bytes", "swapped_out_bytes")) + max(0, r.get("swapped_in_bytes", 0) - r.get("read_bytes", 0))
 
 
@@ -41,7 +41,7 @@ def groups(record):
 
 
 def summary(record, group):
-    """Rows of one comparison: [{name, title, why | settings, steps, whole, seconds, least, most, rate, step_s, moved, dram, own, ratio}], in the order of `rivals`."""
+    """The rows of one comparison: [{name, title, why | settings, steps, whole, seconds, least, most, rate, step_s, moved, dram, own, ratio}], in the order of `rivals`."""
     mine = [r for r in record["records"] if (r["case"], tuple(r["shape"]), r["factor"]) == group]
     rows = []
     for name, title in record["rivals"].items():
@@ -52,7 +52,7 @@ def summary(record, group):
         rows.append(row)
         if not done:
             said = [r["failure"] for r in runs if r.get("failure")]
-            row["why"] = record["absent"].get(name) if not runs else f"all {len(said)} settings failed: {said[-1]}" if len(said) == len(runs) else "only looked for settings"
+            row["why"] = record["absent"].get(name) if not runs else f"all {len(said)} settings failed: {said[-1]}" if len(said) == len(runs) else "the runs only looked for settings"
             continue
         best = done[-1]
         done = [r for r in done if r["settings"] == best["settings"]]
@@ -74,7 +74,7 @@ def fused(row):
 
 
 def findings(rows):
-    """Sentences: memext against the best of the others, and against the best of those that compute one step a pass."""
+    """Sentences that compare memext with the best other tool, and with the best one that computes one step for each pass."""
     others = [r for r in rows if "ratio" in r and r["name"] != OURS]
     one = [r for r in others if not fused(r)]
     said = []
@@ -82,8 +82,8 @@ def findings(rows):
         if some:
             best = min(some, key=lambda r: r["seconds"])
             spread = f"{best['ends'][0]:.1f} to {best['ends'][1]:.1f} in {best['pairs']} runs of each" if best["pairs"] > 1 else "single runs"
-            computed = "" if best["whole"] else f", of which {best['steps']} steps were measured"
-            said.append(f"The fastest {which}, {best['title']}, takes {best['ratio']:.1f} times as long as memext ({spread}{computed}; the goal is {wanted} times).")
+            computed = "" if best["whole"] else f", {best['steps']} steps measured and the rest extrapolated"
+            said.append(f"The fastest {which}, {best['title']}, takes {best['ratio']:.1f} times as long as memext ({spread}{computed}; the goal is at least {wanted} times).")
     return said
 
 
@@ -102,7 +102,7 @@ def title(record, group):
 
 
 def plain_loop(record, group):
-    """A sentence on the loop that everything is compared with; "" where it was not run."""
+    """A sentence on the plain loop in DRAM, whose result all others must have; "" if it was not run."""
     found = [r for r in record["records"] if r["kind"] == "plain" and (r["case"], tuple(r["shape"])) == group[:2] and r["steps"] == record["steps"] and not r.get("failure")]
     return f"The plain loop with everything in DRAM and no limit takes {found[-1]['seconds']:.1f} s from .npy to .npy ({found[-1]['cells'] / found[-1]['step_s'] / 1e6:.0f} Mupdates/s)." if found else ""
 
@@ -120,13 +120,13 @@ def markdown(record):
 
 
 def _words(row):
-    """What stands beside a rate: how many times memext's time, how many runs, how many of the steps."""
-    told = [f"{row['rate'] / 1e6:.0f}", *([f"{row['ratio']:.1f} times memext's time"] if "ratio" in row and row["name"] != OURS else []), f"n = {row['n']}" if row["n"] > 1 else "one run: not drawn"]
+    """The text beside a rate: the time relative to memext, the number of runs, and the number of steps."""
+    told = [f"{row['rate'] / 1e6:.0f}", *([f"{row['ratio']:.1f} times memext's time"] if "ratio" in row and row["name"] != OURS else []), f"n = {row['n']}" if row["n"] > 1 else "not drawn: one run"]
     return ", ".join([*told, *([] if row["whole"] else [f"{row['steps']} steps measured"])])
 
 
 def _panel(ax, record, group):
-    """Dots with the range of the runs, on a logarithmic axis; open where fewer steps were measured. Of a single run there is the number alone."""
+    """Draws dots with the range of the runs, on a logarithmic axis. Dots are open if fewer steps were measured. A single run has its number and no dot."""
     rows = summary(record, group)
     ends = [r["rate"] * r["seconds"] / r[end] / 1e6 for r in rows if "rate" in r for end in ("least", "most")] or [1.0]
     low, high = min(ends) / 2, max(ends) * 12
@@ -150,34 +150,34 @@ def _panel(ax, record, group):
 
 
 def draw(record):
-    """A panel for each comparison."""
+    """The figure, with a panel for each comparison."""
     found = groups(record)
     count = max((len(summary(record, g)) for g in found), default=1)
     figure, axes = style.new(style.TWO, max(1, len(found)) * (0.19 * count + 0.65), rows=max(1, len(found)), squeeze=False)
     for ax, group in zip(axes[:, 0], found):
         _panel(ax, record, group)
-    axes[-1, 0].set_xlabel("1e6 updates per second of the time from .npy to .npy: median and range")
+    axes[-1, 0].set_xlabel("1e6 updates per second, from .npy to .npy: median and range")
     return figure
 
 
 def read(path):
     record = json.loads(Path(path).read_text())
     if not isinstance(record.get("records"), list):
-        raise ValueError("it has no records")
+        raise ValueError("the file has no list 'records'")
     return record
 
 
 def section(folder, figures):
-    """HTML for the report, of folder/rivals/rivals.json; says so where there is none. Writes the pictures."""
+    """HTML for the report, made from folder/rivals/rivals.json. Says so if there is no such file. Writes the pictures."""
     import base64
 
     path = Path(folder) / "rivals" / "rivals.json"
     if not path.exists():
-        return "<p class='note'>Not run: experiments/rivals/run.py makes these results.</p>\n"
+        return "<p class='note'>Not run: start experiments/rivals/run.py for these results.</p>\n"
     record = read(path)
     images(record, Path(figures) / "rivals.png")
     png = base64.b64encode((Path(figures) / "rivals.png").read_bytes()).decode()
-    text = f'<img alt="memext and what is used in its place" src="data:image/png;base64,{png}">\n'
+    text = f'<img alt="memext and other tools" src="data:image/png;base64,{png}">\n'
     for group in groups(record):
         rows = summary(record, group)
         row = lambda kind, values: "<tr>" + "".join(f"<{kind}>{html.escape(str(v))}</{kind}>" for v in values) + "</tr>\n"
@@ -187,7 +187,7 @@ def section(folder, figures):
 
 
 def images(record, path):
-    """The PNG at path, an SVG beside it."""
+    """Writes the PNG at path, and an SVG beside it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure = draw(record)
     for kind in ("png", "svg"):
@@ -197,8 +197,8 @@ def images(record, path):
 
 def main(argv=None):
     p = argparse.ArgumentParser(prog="analysis/rivals.py", description=__doc__.splitlines()[0])
-    p.add_argument("record", type=Path, help="rivals.json that experiments/rivals/run.py wrote")
-    p.add_argument("-o", "--output", type=Path, metavar="FILE.png", help="the picture (default: beside the record)")
+    p.add_argument("record", type=Path, help="file rivals.json that experiments/rivals/run.py wrote")
+    p.add_argument("-o", "--output", type=Path, metavar="FILE.png", help="picture to write; .svg and .md are written beside it (default: beside the record)")
     o = p.parse_args(argv)
     try:
         record = read(o.record)

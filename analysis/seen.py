@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the timeline of a run says in numbers: of the timeline where it is there, of the record where it was packed without one (pack.py)."""
+"""The numbers of a run's timeline. They come from the timeline, or from the record if pack.py packed it without one."""
 import numpy as np
 
 from analysis import timeline
@@ -18,7 +18,7 @@ def cached_timeline(run):
 
 
 def block_periods(run):
-    """How many Blocks are gone through in a run: those of a sweep, times the sweeps."""
+    """How many Blocks a run computes: Blocks of a sweep times sweeps."""
     p, q = run.report["problem"], run.report["plan"]
     return -(-p["ny"] // q["by"]) * -(-p["nz"] // q["bz"]) * -(-p["nt"] // q["bt"])
 
@@ -27,10 +27,10 @@ def period(run):
     return run.report["seconds"] / block_periods(run)
 
 
-# The one measure of a flat bandwidth profile, fixed before the runs that it judges. A Block is read, computed and written, and the slides give every figure "per Block's period": within
-# one, transfers come and go with every method, and how many samples fall into it depends on its length. So the useful bandwidth (bytes that go into and out of Blocks, not those that the kernel
-# reads needlessly) is averaged over each period of a Block, and what varies between them counts: the coefficient of variation from 5 % to 95 % of the run, i.e. without filling and draining. At
-# least this many periods make a profile.
+# The one measure of a flat bandwidth profile, fixed before the runs that it judges. A Block is read, computed and written, and the slides give every figure "per Block's period". Within a
+# period, transfers come and go with every method, and the number of samples depends on its length. So the useful bandwidth is averaged over each period of a Block. It counts bytes that go
+# into and out of Blocks, and not those that Linux reads needlessly. The measure is the coefficient of variation of these averages, from 5 % to 95 % of the run: filling and draining are left
+# out. A profile needs at least this many periods.
 LEAST_PERIODS = 10
 
 
@@ -45,7 +45,7 @@ def period_means(line, period_s):
 
 
 def bandwidth_variation(line, period_s):
-    """Coefficient of variation of the means; None where there are too few, or nothing was moved."""
+    """Coefficient of variation of the means; None if there are too few periods, or nothing was moved."""
     means = period_means(line, period_s)[1]
     return variation(list(means)) if len(means) >= LEAST_PERIODS else None
 
@@ -57,12 +57,12 @@ def io_share(line, cores):
     return float((used[inside] < 0.9).mean()) if inside.sum() >= LEAST_PERIODS else None
 
 
-BUSY = 0.02  # of the best rate: storage that transfers less is idle
+BUSY = 0.02  # share of the best rate; storage that transfers less is idle
 
 
 def numbers(run, line):
-    """{name: number} of a timeline. Bytes are those of the stencil phase, rates are bytes a second; what it does not say is left out.
-    useful_bytes went into and out of Blocks, best_rate is the most that the storage moved, busy_s is the time in which it moved BUSY of that."""
+    """{name: number} of a timeline. Bytes are those of the stencil phase, and rates are in bytes a second. Numbers that the timeline does not have are left out.
+    useful_bytes went into and out of Blocks. best_rate is the highest rate of the storage. busy_s is the time in which the storage moved more than BUSY of that rate."""
     if not len(line.samples):
         return {}
     rate = line.rate(*line.traffic())[1]
@@ -84,7 +84,7 @@ def numbers(run, line):
 
 
 def seen(run):
-    """The numbers of a run's timeline; {} where there is none."""
+    """The numbers of a run's timeline; {} if there is none."""
     if "seen" in run.record:
         return run.record["seen"]
     path = run.timeline_path

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a plan ran, beside what the paper ran, in a line: size, DRAM, Blocks, steps, limits of the device. Without it a finding that does not hold here would read as one that does not hold there."""
+"""A line for each plan: what was run here and what the paper ran. It gives size, DRAM, Blocks, steps and limits of the device. So a reader sees that a finding may fail here and still hold at the paper's size."""
 import math
 
 from analysis.measures import GIB
 from analysis.origin import few
 
-# Plan -> the published figure that it measures again, where that is not of the same name.
+# Plan -> the published figure that it measures again, if its name differs from the plan's.
 FIGURE_OF = {"fig05-large": "fig05", "fig07-large": "fig07", "largest": "fig07", "enough": "fig12", "devices": "fig22", "layout": "before-after"}
 OFFLINE = ("table2", "table1w", "divisions", "fig24")
 
@@ -16,13 +16,13 @@ def _words(run):
 
 
 def throttle(run):
-    """The rate of experiments/limit-bandwidth, "" without it."""
+    """The rate that experiments/limit-bandwidth allows, "" if the run has no such limit."""
     words = _words(run)
     return next((words[k + 1] for k, w in enumerate(words[:-1]) if w.endswith("limit-bandwidth")), "")
 
 
 def buffers_bytes(run):
-    """Of both Buffers, or of the six matrices of a wavefront; 0 where nothing is stored."""
+    """Bytes of both Buffers, or of the six matrices of a wavefront; 0 if nothing is stored."""
     r, p = run.report, run.report.get("problem") or {}
     if "wavefront" in run.command:
         return 6 * 8 * p["rows"] * p["cols"] if {"rows", "cols"} <= set(p) else 0
@@ -30,16 +30,22 @@ def buffers_bytes(run):
 
 
 def sweeps(run):
-    """Passes of a run over its Buffers; 0 where it has no steps."""
+    """Passes of a run over its Buffers; 0 if it has no steps."""
     r, p = run.report, run.report.get("plan") or {}
     if "wavefront" in run.command or not r.get("steps_done"):
         return 0
     return r["steps_done"] if p.get("algorithm") == "direct" else math.ceil(r["steps_done"] / max(1, p.get("bt") or 1))
 
 
+def either(values):
+    """Values as text, "a, b or c"."""
+    first, _, last = few(values).rpartition(", ")
+    return f"{first} or {last}" if first else last
+
+
 def sizes(values, form="{:.3g}"):
     """Distinct positive numbers in their order, as text."""
-    return few(form.format(v) for v in sorted({v for v in values if v}))
+    return either(form.format(v) for v in sorted({v for v in values if v}))
 
 
 def _here(plan):
@@ -50,34 +56,34 @@ def _here(plan):
         parts.append(f"{text} GiB " + ("of matrices" if "wavefront" in firsts[0].command else "of Buffers"))
     problems = [r.report["problem"] for r in firsts if "nx" in (r.report.get("problem") or {})]
     if problems:
-        parts.append("grids of " + few(f"{p['nx']} x {p['ny']} x {p['nz']}" for p in problems))
-    limits = few(r.limit for r in firsts if r.limit)
+        parts.append("grids of " + either(f"{p['nx']} x {p['ny']} x {p['nz']}" for p in problems))
+    limits = either(r.limit for r in firsts if r.limit)
     parts.append(f"DRAM limited to {limits}" if limits else "DRAM not limited")
     if text := sizes((r.report.get("block_bytes", 0) / (1 << 20) for r in firsts), "{:.0f}"):
         parts.append(f"Blocks of {text} MiB")
-    short = [r for r in firsts if r.limit] or firsts  # of DRAM: what fits has no sweeps to be compared
+    short = [r for r in firsts if r.limit] or firsts  # short of DRAM; a run that fits has no sweeps to compare
     if text := sizes((r.report.get("steps_done", 0) for r in short if sweeps(r)), "{:d}"):
         parts.append(f"{text} steps in {sizes((sweeps(r) for r in short), '{:d}')} sweeps")
-    slow = few(t for r in firsts if (t := throttle(r)))
+    slow = either(t for r in firsts if (t := throttle(r)))
     parts.append(f"device limited to {slow} a second each way" if slow else "device not limited")
-    return ", ".join(parts)
+    return "; ".join(parts)
 
 
 def _there(plan, known):
-    """What the paper ran, and how many times larger that was than our largest."""
+    """What the paper ran, and how many times larger that was than the largest problem here."""
     values = known.get(FIGURE_OF.get(plan.name, plan.name))
     if values is None:
-        return "no published counterpart"
+        return "no counterpart in the papers"
     ours = max((buffers_bytes(g.done[0]) for g in plan.groups.values() if g.done and g.done[0].report), default=0)
     times = values.buffers_gib * GIB / ours if values.buffers_gib and ours else 0
-    return f"published: {values.conditions}" + (f" ({times:.0f} times larger)" if times >= 1.5 else " (the same size)" if times else "")
+    return values.conditions + (f" ({times:.0f} times larger)" if times >= 1.5 else " (the same size)" if times else "")
 
 
 def line(plan, known):
-    """A sentence of a plan; "" where nothing of it ended."""
+    """A line on a plan; "" if none of its runs completed."""
     if not any(g.done for g in plan.groups.values()):
         return ""
-    return f"{plan.name}: " + ("planned and counted, nothing is computed" if plan.name in OFFLINE else f"{_here(plan)}; {_there(plan, known)}") + "."
+    return f"{plan.name}: " + ("memext planned the runs and counted bytes, and computed nothing" if plan.name in OFFLINE else f"{_here(plan)}. Published: {_there(plan, known)}") + "."
 
 
 def lines(found, known):

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The picture of README.md: speed against the size of the problem over DRAM, memext by itself and beside what people use.
+"""The picture of README.md: speed by size of the problem / DRAM, for memext alone and together with other tools.
 
     analysis/sizes.py [data/measured/sizes.json] [-o docs/pictures/sizes.svg]
 
-The numbers are those of docs/performance.md and docs/rivals.md; machine, commit and command stand beside them in the file that is read.
+The numbers are those of docs/performance.md and docs/rivals.md. The file that this reads also has machine, commit and command.
 """
 import argparse
 import json
@@ -20,7 +20,7 @@ COLOURS = (style.GREEN, style.BLUE, style.ORANGE, style.RED, style.GREY, style.S
 
 
 def apart(rates, ratio=1.23):
-    """Where the labels of these rates stand: none nearer to the next one than this ratio, on a logarithmic axis."""
+    """Places of the labels of these rates on a logarithmic axis. Two labels are never closer than this ratio."""
     places, lowest = {}, 0.0
     for name, rate in sorted(rates.items(), key=lambda item: item[1]):
         places[name] = lowest = max(rate, lowest * ratio)
@@ -28,7 +28,7 @@ def apart(rates, ratio=1.23):
 
 
 def draw_sizes(ax, record):
-    """memext from a grid that fits to one of 16 times the DRAM, over normal execution."""
+    """Draws the rates of memext, from a grid that fits in DRAM to one of 16 times the DRAM, and the rate of normal execution."""
     rows, normal = record["memext"], record["normal"]
     at = range(len(rows))
     ax.plot(at, [row["rate"] for row in rows], marker="o", color=style.GREEN)
@@ -44,7 +44,7 @@ def draw_sizes(ax, record):
 
 
 def draw_beside(ax, record):
-    """Logarithmic: the tools lie two orders of magnitude apart."""
+    """Draws the rates of several tools. The axis is logarithmic, since they differ by two orders of magnitude."""
     at = range(len(record["sizes"]))
     places = apart({name: rates[-1] / 1000 for name, rates in record["rates"].items()})
     for i, (name, rates) in enumerate(record["rates"].items()):
@@ -66,14 +66,14 @@ def draw(record):
     draw_beside(axes[1], record["beside"])
     for ax, part in zip(axes, (record["sizes"], record["beside"])):
         ax.set_title(part["title"], loc="left")
-        ax.set_xlabel("size of the problem over DRAM")
+        ax.set_xlabel("size of the problem / DRAM")
     return figure
 
 
 def main(argv=None):
     p = argparse.ArgumentParser(prog="analysis/sizes.py", description=__doc__.splitlines()[0])
     p.add_argument("record", type=Path, nargs="?", default=ROOT / "data" / "measured" / "sizes.json")
-    p.add_argument("-o", "--output", type=Path, metavar="FILE", default=ROOT / "docs" / "pictures" / "sizes.svg", help="the picture, .svg or .png")
+    p.add_argument("-o", "--output", type=Path, metavar="FILE", default=ROOT / "docs" / "pictures" / "sizes.svg", help="picture to write, .svg or .png (default: docs/pictures/sizes.svg)")
     o = p.parse_args(argv)
     style.plt.rcParams["svg.hashsalt"] = "memext"  # the same file from the same numbers
     figure = draw(json.loads(o.record.read_text()))

@@ -4,8 +4,8 @@
 
     analysis/speed.py results/speed/speed-star7-f64.json [-o FILE.png]
 
-Writes a PNG and an SVG (default: beside the JSON file). Medians as bars with their range, the names of the runs as in the table that experiments/speed.py prints. A record with fewer
-rows, of a run that was interrupted, is drawn as far as it goes; what failed or was not right (checksum or bytes) is marked.
+Writes a PNG and an SVG (default: beside the JSON file). Bars are medians, with their range. The names of the runs are those of the table that experiments/speed.py prints. The record of
+an interrupted run is drawn as far as it goes. Runs that failed, or had a wrong checksum or wrong bytes, are marked.
 """
 import argparse
 import json
@@ -20,14 +20,14 @@ COLOURS = {"peak": style.GREY, "memory": style.BLUE, "stream": style.RED, "skewe
 
 
 def wrong(record, name):
-    """What was not right with the runs of a name, in words; "" if nothing."""
+    """What was wrong with the runs of a name, in words; "" if nothing was."""
     said = [f["why"] for f in record.get("failed", []) if f["name"] == name]
-    said += ["bytes not as predicted" for r in record["rows"] if r["name"] == name and r.get("predicted") is False and not said]
+    said += ["the bytes differ from the prediction" for r in record["rows"] if r["name"] == name and r.get("predicted") is False and not said]
     return "; ".join(dict.fromkeys(said))
 
 
 def title(record):
-    """Needs: stencil, dtype (of rows or of the file), size, steps."""
+    """The title of the figure, from the record's stencil, dtype, size and steps."""
     nx, ny, nz = record["size"]
     dtype = record.get("dtype", "f64")
     gib = record.get("buffers_bytes", 2 * (nx + 2) * (ny + 2) * (nz + 2) * (8 if dtype == "f64" else 4)) / (1 << 30)
@@ -35,7 +35,7 @@ def title(record):
 
 
 def draw(record):
-    """record: what experiments/speed.py writes: {size, steps, repeats, commit, rows: [{name, group, gups, least, most, predicted?}], failed: [{name, why}]}. The figure."""
+    """The figure of a record that experiments/speed.py writes: {size, steps, repeats, commit, rows: [{name, group, gups, least, most, predicted?}], failed: [{name, why}]}."""
     rows = list(record["rows"])
     rows += [{"name": name} for name in dict.fromkeys(f["name"] for f in record.get("failed", [])) if name not in {r["name"] for r in rows}]
     figure, ax = style.new(style.TWO, 0.22 * max(1, len(rows)) + 0.7)
@@ -57,7 +57,7 @@ def draw(record):
 
 
 def write(record, path):
-    """The PNG at path, an SVG beside it."""
+    """Writes the PNG at path, and an SVG beside it."""
     figure = draw(record)
     for kind in ("png", "svg"):
         Path(path).with_suffix(f".{kind}").write_bytes(style.image(figure, kind))
@@ -67,12 +67,12 @@ def write(record, path):
 def main(argv=None):
     p = argparse.ArgumentParser(prog="analysis/speed.py", description=__doc__.splitlines()[0])
     p.add_argument("record", type=Path, help="JSON file that experiments/speed.py wrote")
-    p.add_argument("-o", "--output", type=Path, metavar="FILE.png", help="the picture (default: beside the record)")
+    p.add_argument("-o", "--output", type=Path, metavar="FILE.png", help="picture to write; an SVG is written beside it (default: beside the record)")
     o = p.parse_args(argv)
     try:
         record = json.loads(o.record.read_text())
         if not isinstance(record.get("rows"), list):
-            raise ValueError("it has no rows")
+            raise ValueError("the file has no list 'rows'")
     except (OSError, ValueError, AttributeError) as error:
         print(f"speed.py: {o.record}: {error}; name a file that experiments/speed.py wrote", file=sys.stderr)
         return 2

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Medians and spread of repeated runs. What decides a verdict is in effects.py."""
+"""Medians and spread of repeated runs. effects.py has the intervals that decide a verdict."""
 from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class Stat:
-    """Median, smallest and largest of n values; `failed` further repeats have none."""
+    """Median, smallest and largest of n values. `failed` more repeats have no value."""
 
     median: float
     low: float
@@ -23,7 +23,7 @@ class Stat:
         return replace(self, median=self.median * factor, low=ends[0], high=ends[1])
 
     def over(self, base):
-        """The quotient with the uncertainty of both: from the smallest by the largest to the largest by the smallest. Both positive."""
+        """The quotient of two positive Stats, with the uncertainty of both: from smallest / largest to largest / smallest."""
         if base is self:
             return replace(self, median=1.0, low=1.0, high=1.0)
         return Stat(self.median / base.median, self.low / base.high, self.high / base.low, min(self.n, base.n), self.failed + base.failed)
@@ -33,12 +33,12 @@ def median(values):
     ordered = sorted(values)
     n = len(ordered)
     if n == 0:
-        raise ValueError("no median of no values")
+        raise ValueError("an empty list has no median (internal error)")
     return ordered[n // 2] if n % 2 else 0.5 * (ordered[n // 2 - 1] + ordered[n // 2])
 
 
 def stat(values):
-    """A Stat, or None where there are no values."""
+    """A Stat of the values that are not None; None if there are no such values."""
     values = [float(v) for v in values if v is not None]
     if not values:
         return None
@@ -46,7 +46,7 @@ def stat(values):
 
 
 def variation(values):
-    """Coefficient of variation: standard deviation / mean; None where the mean is 0."""
+    """Coefficient of variation: standard deviation / mean. None if the mean is not positive."""
     n = len(values)
     mean = sum(values) / n if n else 0.0
     if mean <= 0:

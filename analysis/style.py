@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One look for all figures: Okabe and Ito's palette (safe for colour-blind readers), hatches beside colours, text that is read at the width of a paper's column."""
+"""One look for all figures: Okabe and Ito's palette (safe for colour-blind readers), hatches beside colours, text that is legible at the width of a paper's column."""
 import io
 import math
 import textwrap
@@ -64,7 +64,7 @@ def close(figure):
 
 
 def plain_log(axis, low, high):
-    """Logarithmic, with numbers that are written as one says them; also between the powers of ten where there is room."""
+    """Labels of a logarithmic axis as plain numbers, also between the powers of ten if there is room."""
     decades = math.log10(high / low)
     axis.set_major_locator(LogLocator(subs=(1.0,) if decades > 2.5 else (1.0, 2.0, 5.0) if decades > 0.8 else (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0), numticks=20))
     axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
@@ -75,14 +75,14 @@ def plain_log(axis, low, high):
 
 
 def _reserve(figure, top=0.0, foot=0.0):
-    """Takes so many inches from what the axes have."""
+    """Reserves this many inches, which the axes then do not have."""
     x, y, width, height = figure.get_layout_engine().get()["rect"] or (0, 0, 1, 1)
     tall = figure.get_figheight()
     figure.get_layout_engine().set(rect=(x, y + foot / tall, width, height - (top + foot) / tall))
 
 
 def _columns(labels, width):
-    """As many columns of a legend as fit. It fills them one after the other, the first ones with one more where they are uneven."""
+    """The largest number of columns of a legend that fits. The legend fills its columns one after the other, and the first ones get one entry more if they are uneven."""
     inches = [0.054 * len(label) + 0.42 for label in labels]
     for columns in range(len(labels), 1, -1):
         rows, longer = divmod(len(labels), columns)
@@ -93,7 +93,7 @@ def _columns(labels, width):
 
 
 def legend_above(figure, *axes):
-    """One legend for all panels, over them: what was measured first, then what was published."""
+    """One legend for all panels, above them: first measured series, then published ones."""
     found = {}
     for ax in axes:
         handles, labels = ax.get_legend_handles_labels()
@@ -107,14 +107,14 @@ def legend_above(figure, *axes):
 
 
 def foot(figure, text):
-    """What is said of every point, in small letters under the axes."""
+    """Writes what holds for every point in small letters under the axes."""
     lines = textwrap.wrap(text, int(20.5 * figure.get_figwidth()))
     _reserve(figure, foot=0.04 + 0.115 * len(lines))
     figure.text(0.01, 0.03 / figure.get_figheight(), "\n".join(lines), ha="left", va="bottom", fontsize=SMALL, color="#444444").set_gid("foot")
 
 
 def warn(figure, text):
-    """One line of warning under everything."""
+    """Writes a line of warning at the bottom of the figure."""
     up = 0.13 / figure.get_figheight()
     _reserve(figure, foot=0.13)
     for other in figure.texts:
@@ -123,19 +123,19 @@ def warn(figure, text):
 
 
 def slanted(ax):
-    """Long names under an axis."""
+    """Slants long names under an axis."""
     for label in ax.get_xticklabels():
         label.set(rotation=35, ha="right", rotation_mode="anchor")
 
 
 def across(ax):
-    """A grid along x alone, for a chart whose rows are names."""
+    """Draws a grid for x only, for a chart whose rows have names."""
     ax.grid(visible=False, axis="y")
     ax.grid(axis="x", color="#dddddd", linewidth=0.6)
 
 
 def _unit(ax, text):
-    """The label of y, in as many lines as the height of the panel asks for."""
+    """Sets the label of y, in as many lines as the height of the panel needs."""
     spec = ax.get_subplotspec()
     ax.set_ylabel("\n".join(textwrap.wrap(text, max(14, int(10 * ax.figure.get_figheight() / (spec.get_gridspec().nrows if spec else 1))))))
 
@@ -146,30 +146,30 @@ PUBLISHED = {"iwapt2016": ("D", "paper"), "slides": ("s", "slides"), "japanese":
 
 
 def _once(ax, label):
-    """The label, or None where the axes have it already."""
+    """The label, or None if the axes have it already."""
     return None if label in ax.get_legend_handles_labels()[1] else label
 
 
 def published_marks(ax, xs, values, source, gid, colour=BLACK):
-    """Open marks, one shape for each paper."""
+    """Draws open marks, with one shape for each paper."""
     marker, where = PUBLISHED[source]
     ax.plot(xs, values, linestyle="", marker=marker, markersize=5, markerfacecolor="none", markeredgecolor=colour, zorder=4, label=_once(ax, f"published ({where})"))[0].set_gid(gid)
 
 
 def published_range(ax, left, right, low, high, source, gid):
-    """An open box from the lower to the upper end."""
+    """Draws an open box from the lower to the upper end."""
     box = Rectangle((left, low), right - left, high - low, fill=False, edgecolor=BLACK, linewidth=0.7, zorder=4, label=_once(ax, f"published range ({PUBLISHED[source][1]})"))
     box.set_gid(gid)
     ax.add_patch(box)
 
 
 def published_line(ax, value, text, gid):
-    """A value that belongs to no place on the axis."""
+    """Draws a line for a value that has no place on the x axis."""
     ax.axhline(value, color=BLACK, linewidth=0.9, linestyle=(0, (1, 1.5)), label=f"published: {text}").set_gid(gid)
 
 
 def _given(cell):
-    """[(low, high, paper)] of what stands in a place: (value, paper) or ((low, high), paper), or a list of these."""
+    """[(low, high, paper)] of published values in one place: (value, paper) or ((low, high), paper), or a list of these."""
     found = []
     for value, source in cell if isinstance(cell, list) else [cell] if cell else []:
         found.append((*(value if isinstance(value, tuple) else (value, value)), source))
@@ -192,7 +192,7 @@ def _mark_published(ax, name, places):
 
 
 class Gap(str):
-    """Why a finished run has no value here: its counter could not be read, or there is one run alone. No failure, and no zero."""
+    """Why a completed run has no value here: its counter could not be read, or there is only one run. This is neither a failure nor a zero."""
 
 
 def is_stat(v):
@@ -200,14 +200,14 @@ def is_stat(v):
 
 
 def _crowded(ax, count):
-    """Is there no room for a number beside each of so many points?"""
+    """Are there too many points to write a number beside each?"""
     spec = ax.get_subplotspec()
     inches = ax.figure.get_figwidth() / (spec.get_gridspec().ncols if spec else 1)
     return 0.85 * 72 * inches < 22 * count
 
 
 def _mark_lost(ax, at, row):
-    """Failures are written where their value would stand, and counted beside values that stand on fewer repeats; what has no value is a gap."""
+    """Writes failures where their value would stand, and counts of failed repeats beside values. A Gap is written too."""
     for x, v in zip(at, row):
         if isinstance(v, str) and v:
             text, c = (v, GREY) if isinstance(v, Gap) else (f"× {v[:36]}", RED)
@@ -217,7 +217,7 @@ def _mark_lost(ax, at, row):
 
 
 def _number(ax, x, v, marks, text, rotation, near):
-    """The number of a dot or bar: over it, or under it where a published mark stands right over it."""
+    """Writes the number of a dot or bar above it, or below it if a published mark stands right above it."""
     above = [m for m in marks if m > v.high and near(v.high, m)]
     at, up = (v.low, False) if above and min(above) > 1.1 * v.median else (max([v.high, *above]), True)
     box = {"facecolor": "white", "edgecolor": "none", "pad": 0.3, "alpha": 0.85}
@@ -225,7 +225,7 @@ def _number(ax, x, v, marks, text, rotation, near):
 
 
 def _chart(ax, categories, series, published, draw, value_format, log=False):
-    """Series beside each other in each category. draw(name, i, xs, stats, width). Returns the ends of all that is to be seen."""
+    """Draws series side by side in each category, with draw(name, i, xs, stats, width). Returns the ends of all values."""
     seen, width = [], 0.8 / max(1, len(series))
     rotation = 90 if _crowded(ax, len(categories) * len(series)) else 0
     top = max([v.high for row in series.values() for v in row if is_stat(v)] + [h for row in (published or {}).values() for cell in row for _, h, _ in _given(cell)], default=1.0)
@@ -258,7 +258,7 @@ def _scale(ax, low, high, log):
 
 
 def same_scale(axes, ends, log=False):
-    """The axes of panels that are compared: ends are what dots, bars and lines returned for each."""
+    """Gives panels that are compared the same axis. ends: what dots, bars and lines returned for each panel."""
     for ax in axes:
         _scale(ax, min(low for low, _ in ends), max(high for _, high in ends), log)
 
@@ -278,7 +278,7 @@ def bars(ax, categories, series, unit, value_format="{:.3g}", names=None, publis
 
 
 def dots(ax, categories, series, unit, log=False, value_format="{:.2f}", names=None, published=None, base=None):
-    """As bars, but dots with their range, for ratios and for a logarithmic axis, where a bar's length means nothing. base: what 1 is, drawn as a line."""
+    """As bars, but draws dots with their range: for ratios and for a logarithmic axis, where the length of a bar means nothing. base: the name of the line at 1."""
 
     def draw(name, i, xs, stats, width):
         c = colour(name, i)
@@ -295,7 +295,7 @@ def dots(ax, categories, series, unit, log=False, value_format="{:.2f}", names=N
 
 
 def stacked(ax, categories, parts, unit, totals=(), lost=None):
-    """Bars of parts on each other. parts: {name: [value, ...]}; totals: their Stats, whose range is drawn; lost: {column: why} of those that have none."""
+    """Stacked bars. parts: {name: [value, ...]}; totals: Stats of the sums, whose range is drawn; lost: {column: why it has no value}."""
     bottom = [0.0] * len(categories)
     for i, (name, row) in enumerate(parts.items()):
         ax.bar(range(len(categories)), row, 0.62, bottom=bottom, color=colour(name, i), hatch=HATCHES[i % len(HATCHES)], edgecolor="white", linewidth=0.4, label=name)
@@ -310,7 +310,7 @@ def stacked(ax, categories, parts, unit, totals=(), lost=None):
 
 
 def lines(ax, xs, series, unit, names=None, log_x=True, log_y=False, base=None, also=()):
-    """Lines with their spread. series: {name: [Stat | str | Gap | None, ...]} over xs; failures are crosses at the lower edge. also: further values that the axis must reach. Returns its ends."""
+    """Lines with their spread. series: {name: [Stat | str | Gap | None, ...]} over xs; failures are crosses at the lower edge. also: further values that the axis must reach. Returns the ends of the axis."""
     seen = [e for row in series.values() for v in row if is_stat(v) for e in (v.low, v.high) if e > 0] + [v for v in also if v] + ([1.0] if base else [])
     low, high = (min(seen) / 1.6, max(seen) * 1.6) if log_y and seen else (0.0 if not log_y else 0.1, 1.15 * max(seen, default=1.0))
     for i, (name, row) in enumerate(series.items()):

@@ -9,7 +9,7 @@ import numpy as np
 VERSION = 1
 NEEDED_COLUMNS = ("t_s", "user_s", "system_s", "updates", "read_bytes", "write_bytes", "storage_read_bytes", "storage_write_bytes",
                   "device_read_bytes", "device_write_bytes", "major_faults", "swap_in_bytes", "swap_out_bytes")  # fmt: skip
-# What the schedule moves between Buffers and Blocks, through whatever cache: the bytes that the computation needs.
+# Bytes that the schedule moves between Buffers and Blocks, through any cache: the bytes that the computation needs.
 USEFUL = ("read_bytes", "write_bytes")
 EVENTS = ("advance", "load", "store", "copy", "wait", "commit", "sweep", "load-faces", "store-faces", "feed", "take")
 
@@ -22,9 +22,9 @@ class TimelineError(ValueError):
 class Timeline:
     header: dict
     samples: np.ndarray  # [n, columns]
-    residency: np.ndarray  # [n, Buffers, bins] per cent, or empty; the first two are source and target, a third keeps the committed state
+    residency: np.ndarray  # [n, Buffers, bins] in per cent, or empty; the first two Buffers are source and target, and a third keeps the committed state
     events: list  # dicts e, t, y, z, n
-    looks: np.ndarray = None  # [n] of booleans: at which samples the residency was looked at; at the others the last look stands
+    looks: np.ndarray = None  # [n] booleans: did this sample look at the residency? The other samples repeat the last look
 
     def column(self, name):
         return self.samples[:, self.header["columns"].index(name)]
@@ -41,7 +41,7 @@ class Timeline:
         return float(self.column(name)[-1]) if len(self.samples) else 0.0
 
     def rate(self, *names):
-        """(middles of the intervals, sum of the counters' growth per second)."""
+        """(middles of the intervals, growth of the counters per second, summed)."""
         t = self.t
         dt = np.diff(t)
         keep = dt > 1e-6
@@ -49,19 +49,19 @@ class Timeline:
         return (0.5 * (t[1:] + t[:-1]))[keep], grown[keep] / dt[keep]
 
     def traffic(self):
-        """Names of the counters of real storage traffic: of the device, or of swap where the Buffers are anonymous memory. What is read needlessly is in it; USEFUL is not."""
+        """Names of the counters of real storage traffic: those of the device, or those of swap if the Buffers are anonymous memory. Unlike USEFUL, they count needless reads too."""
         if self.header["backend"] == "swap":
             return "swap_in_bytes", "swap_out_bytes"
         return "device_read_bytes", "device_write_bytes"
 
     def busy(self, least):
-        """Seconds in which the storage transfers at least so many bytes a second."""
+        """Seconds in which the storage transfers more than `least` bytes a second."""
         t, rate = self.rate(*self.traffic())
         dt = np.diff(self.t)
         return float(dt[dt > 1e-6][rate > least].sum())
 
     def cpu(self, cores):
-        """(times, share of all cores busy in this process, 0..1)."""
+        """(times, share of all cores that this process keeps busy, 0..1)."""
         t, used = self.rate("user_s", "system_s")
         return t, used / max(1, cores)
 
@@ -82,27 +82,27 @@ def parse(lines, where="timeline"):
     lines = iter(lines)
     header = _json(where, 1, next(lines, ""))
     if header.get("memext_timeline") != VERSION:
-        raise TimelineError(f"{where}: version {header.get('memext_timeline')!r}, this analysis reads {VERSION}")
+        raise TimelineError(f"{where}: the version of the timeline is {header.get('memext_timeline')!r}, and this analysis reads version {VERSION} only")
     missing = [c for c in NEEDED_COLUMNS if c not in header.get("columns", [])]
     if missing:
-        raise TimelineError(f"{where}: no column {', '.join(missing)}")
+        raise TimelineError(f"{where}: the timeline lacks the columns {', '.join(missing)}")
     buffers = len(header.get("buffers", [])) or 2
     samples, residency, events, looks = [], [], [], []
     for number, line in enumerate(lines, 2):
         if not line.endswith("\n"):
-            break  # of a run that was killed
+            break  # the run was killed while it wrote this line
         record = _json(where, number, line)
         if "s" in record:
             if len(record["s"]) != len(header["columns"]):
-                raise TimelineError(f"{where}:{number}: {len(record['s'])} values for {len(header['columns'])} columns")
+                raise TimelineError(f"{where}:{number}: the sample has {len(record['s'])} values, and the header has {len(header['columns'])} columns")
             samples.append(record["s"])
             looks.append(bool(record.get("r")))
-            # Where looking would have cost too much, what was seen last still stands.
+            # A sample without a look, which would have cost too much, repeats the last look.
             residency.append(record.get("r") or (residency[-1] if residency else [[0] * header["bins"]] * buffers if header.get("bins") else []))
         elif record.get("e") in EVENTS:
             events.append(record)
         else:
-            raise TimelineError(f"{where}:{number}: neither a sample nor an event")
+            raise TimelineError(f"{where}:{number}: the line is neither a sample nor a known event")
     events.sort(key=lambda e: e["t"][0])
     shape = (len(samples), buffers, header["bins"]) if header.get("bins") else (0, buffers, 0)
     return Timeline(header, np.array(samples, float).reshape(-1, len(header["columns"])), np.array(residency, float).reshape(shape), events, np.array(looks, bool))
@@ -116,7 +116,7 @@ def _json(where, number, line):
 
 
 def read_all(path):
-    """Of a file, gzip or plain: that of the run, or those of its ranks."""
+    """The timelines of a file, gzip or plain: that of the run, or one for each rank."""
     opener = gzip.open if str(path).endswith(".gz") else open
     parts = []
     with opener(path, "rt") as file:
@@ -128,18 +128,19 @@ def read_all(path):
 
 
 def read(path):
-    """Of a file, gzip or plain; of several ranks that of rank 0."""
+    """The timeline of a file, gzip or plain; if there are several ranks, that of rank 0."""
     return read_all(path)[0]
 
 
 def is_whole(timeline, event):
-    """Does a step compute the whole grid? Then each thread goes through its own share of the planes."""
+    """Does this step compute the whole grid? Then each thread goes through its own share of the planes."""
     return event["e"] == "advance" and event["z"][1] - event["z"][0] >= timeline.planes() - 2 * timeline.header["problem"]["h"]
 
 
 def sweep_visibility(timeline):
-    """How far the residency follows the sweep: the largest correlation, over the two Buffers, of the position of the computation with the centre of
-    what came into the page cache. Where every thread has a share of the planes, positions count within the shares. None where either stands still."""
+    """How far the residency follows the sweep: the correlation between the position of the computation and the centre of the pages that entered
+    the page cache. The larger value of the two Buffers counts. If every thread has a share of the planes, positions count within the shares. None
+    if one of the positions does not move."""
     events = timeline.of_kind("advance")
     seen = timeline.residency[timeline.looks] if len(timeline.residency) else timeline.residency
     if len(seen) < 4 or not events:
@@ -166,7 +167,7 @@ def sweep_visibility(timeline):
 
 
 def _position(timeline, events):
-    """(times, position 0..1) of the computation: the middles of the steps, or their two ends where they are long."""
+    """(times, positions 0..1) of the computation: the middles of the steps, or both ends if a step computes the whole grid."""
     if all(is_whole(timeline, e) for e in events):
         return np.array([x for e in events for x in e["t"]]), np.array([0.0, 1.0] * len(events))
     t = np.array([0.5 * (e["t"][0] + e["t"][1]) for e in events])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The verdict on every row of the table of findings, from its comparisons (claim.py)."""
+"""The verdict on every row of the table of findings, made from its comparisons (claim.py)."""
 from dataclasses import dataclass, field
 
 from analysis.claim import AT_LEAST_AS_GOOD, CONFIRMED, EACH_LEVEL, EQUAL, INTERVALS, NOT_TESTED, REFUTED, TOLERANCE, UNDECIDED, percent
@@ -51,7 +51,7 @@ def _numbers(parts, states):
 
 
 def decide(claim, results, published):
-    """The Verdict of a Claim."""
+    """The Verdict on a Claim."""
 
     def verdict(state, effect="", numbers="", parts=()):
         return Verdict(claim.name, claim.finding, claim.source, claim.published, claim.rule, state, effect, numbers, claim.plans, tuple(parts))
@@ -61,22 +61,34 @@ def decide(claim, results, published):
         return verdict(NOT_TESTED, numbers=f"needs {claim.needs}" if claim.needs else f"not run: {', '.join(missing)}")
     parts = list(claim.parts(results, published))
     if not parts or all(p.untested for p in parts if not p.beside):
-        return verdict(NOT_TESTED, numbers="the runs that it compares were not run")
+        return verdict(NOT_TESTED, numbers="the plans were run without the runs that this finding compares")
     judged, beside = [p for p in parts if not p.beside], [p for p in parts if p.beside and p.effect is not None]
     states = [p.state(EACH_LEVEL) for p in judged]
-    numbers = _numbers(judged, states) + ("; beside it " + "; ".join(p.say(EACH_LEVEL) for p in beside) if beside else "")
+    numbers = _numbers(judged, states) + ("; shown, not judged: " + "; ".join(p.say(EACH_LEVEL) for p in beside) if beside else "")
     return verdict(_worst(states), _effect(parts), numbers, judged)
 
 
 def all_verdicts(results, published):
-    """Every row, decided by these results."""
+    """The verdicts on all rows, decided by these results."""
     return [decide(claim, results, published) for claim in CLAIMS]
 
 
-RULES = (f"A finding is one or several ratios. Each ratio has an interval from at least {LEAST_PAIRS} repeats, which are taken in rounds and paired: the wider of the signed-rank and Student's interval of the logarithms. "
-         f"With a probability of 95 % all intervals of the table hold at once: each is widened for {INTERVALS} intervals, more than the table has. From {rank_rounds(EACH_LEVEL)} rounds on this assumes symmetric logarithms; with fewer it "
-         f"assumes normal ones. Confirmed: every interval lies in its band. At least as good: the rule can fail on one side only, and ours is "
-         f"better than the published value by more than {percent(TOLERANCE)}; that is no reproduction of the number. Does not hold here: an interval lies outside its band, or shows that there is no difference of {percent(EQUAL)} where one is claimed. "
-         f"Undecided: neither, or runs that are too few, too short ({LEAST_SECONDS:g} s at least where time decides) or failed. Not tested: not run. The machine is another one, so our number may differ from the published one by {percent(TOLERANCE)}. "
-         f"Where a difference was published (7 % longer), {percent(TOLERANCE)} of that difference are allowed. What is counted, not timed, is exact and needs one run. "
-         "The papers' problems are larger and their machines are others. Order and ratio can be compared, and a finding that does not hold here is not refuted at their size.")  # fmt: skip
+# Paragraphs that explain the table, and then a line for each state.
+RULES = (
+    "A finding is a statement of a paper, or of memext's authors. One or several ratios test it. The band of a ratio is the range in which it must lie if the finding is true; the column `rule` gives it. The column `published` has the published value. *Order*, *trend*, *said*, *drawn* and *curve* stand for statements, drawings and curves without a number.",
+    f"Runs are repeated in rounds: each round runs every configuration of a plan once. A ratio is taken from pairs, two runs of one round each, and it needs at least {LEAST_PAIRS} rounds. "
+    f"Its interval is computed from the logarithms of these quotients, and covers two intervals: that of the signed-rank test, and Student's. From {rank_rounds(EACH_LEVEL)} rounds on this assumes that the logarithms are distributed symmetrically. "
+    f"With fewer rounds it assumes that they are distributed normally. Each interval is widened by Bonferroni's correction for {INTERVALS} intervals, more than the table has. So all of them hold at once with a probability of 95 %. "
+    f"The table shows them in square brackets.",
+    f"These runs use other machines than the papers, so a value may miss the published one by {percent(TOLERANCE)}. If a paper publishes a difference (7 % longer), that difference may be missed by {percent(TOLERANCE)}. "
+    "Values that are counted, not timed, are exact, and one run decides.",
+    "The papers' problems are larger. So compare order and ratio: a finding that does not hold here is not refuted at the papers' size.",
+    "The verdicts:",
+)
+MEANINGS = {
+    CONFIRMED: "every interval lies inside its band.",
+    AT_LEAST_AS_GOOD: f"the rule can fail on one side only, and a value here is more than {percent(TOLERANCE)} better than the published one. This does not reproduce the published number.",
+    REFUTED: f"an interval lies outside its band, or it shows that a claimed difference is smaller than {percent(EQUAL)}.",
+    UNDECIDED: f"neither is the case, a run failed, or there are too few or too short runs. Where time decides, a run must take {LEAST_SECONDS:g} s or more.",
+    NOT_TESTED: "the runs that the finding needs were not made.",
+}

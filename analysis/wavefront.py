@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The wavefront paper's claims (Clauss, Gustedt, Suter 2008), decided by the records of experiments/plans/wavefront, by the rule of all findings (claim.py):
-ratios of paired repeats with an interval; fewer than five repeats decide nothing.
+"""The wavefront paper's claims (Clauss, Gustedt, Suter 2008), decided from the records of experiments/plans/wavefront by the rules of all findings (claim.py):
+ratios of paired repeats have an interval, and fewer than five repeats decide nothing.
 
     python3 -m analysis.wavefront results/quick/wavefront/raw.jsonl
 """
@@ -20,7 +20,7 @@ TABLE_1 = {4096: 512, 512: 32 << 10, 64: 2 << 20, 8: 128 << 20}  # bytes of copi
 
 
 def records(path):
-    """The runs of a raw.jsonl that ended well."""
+    """The completed runs of a raw.jsonl."""
     lines = (json.loads(line) for line in Path(path).read_text().splitlines() if line.strip())
     return [r for r in lines if r.get("kind") == "run" and r["status"] == "done" and r["report"]]
 
@@ -35,12 +35,12 @@ def repeats(runs, **params):
 
 
 def per_wave(runs, **params):
-    """{id: median of these}."""
+    """{id: median seconds of an iteration} of the runs with these parameters."""
     return {name: statistics.median(values.values()) for name, values in repeats(runs, **params).items()}
 
 
 def best(runs, **params):
-    """{repeat: seconds} of the best configuration with these parameters, {} without any; which is best is said by the other repeats."""
+    """{repeat: seconds} of the best configuration with these parameters; {} if there is none. The other repeats decide which is best."""
     found = list(repeats(runs, **params).values())
     return best_of(found) if found else {}
 
@@ -55,23 +55,23 @@ def _claim(name, text, slow, fast, least):
 
 
 def claims(runs):
-    """[{name, claim, ratio, state}]: what the paper found, and what these runs say. The best tile of each side counts, as in the paper."""
+    """[{name, claim, ratio, state}]: the paper's claims and the verdicts of these runs. On each side the best tile counts, as in the paper."""
     line = best(runs, figure="line")
     found = [
-        _claim("sequential", "out of core, waves chained: at least as fast as the sequential loop in memory", line, best(runs, figure="7b"), 1),
-        _claim("chained", "passes chained: 20 % faster than unchained", best(runs, figure="7b-unchained", chained="no"),
+        _claim("sequential", "out of core, chained waves are at least as fast as the sequential loop in memory", line, best(runs, figure="7b"), 1),
+        _claim("chained", "chained passes are 20 % faster than unchained passes", best(runs, figure="7b-unchained", chained="no"),
                best(runs, figure="7b-unchained", chained="yes"), 1.2),
     ]  # fmt: skip
     for backend in ("mmap", "uring"):
         sides = {layout: best(runs, figure="7a", backend=backend, layout=layout) for layout in ("row", "block", "frontier")}
-        found.append(_claim(f"frontier-{backend}", f"{backend}: frontier layout 20 % faster than block", sides["block"], sides["frontier"], 1.2))
+        found.append(_claim(f"frontier-{backend}", f"on {backend}, the frontier layout is 20 % faster than the block layout", sides["block"], sides["frontier"], 1.2))
         same = repeats([r for r in runs if r["params"].get("tile") == "128x1024"], figure="7a", backend=backend)
         row, block = (same.get(f"fig7a-{backend}-{layout}-128x1024", {}) for layout in ("row", "block"))
-        found.append(_claim(f"row-{backend}", f"{backend}: row-major 10 times slower than block, tiles of 128 x 1024", row, block, 10))
-        found.append(_claim(f"row-sequential-{backend}", f"{backend}: row-major 10 times slower than sequential at best", sides["row"], line, 10))
+        found.append(_claim(f"row-{backend}", f"on {backend}, the row-major layout is 10 times slower than the block layout, with tiles of 128 x 1024", row, block, 10))
+        found.append(_claim(f"row-sequential-{backend}", f"on {backend}, the row-major layout is at best 10 times slower than the sequential program", sides["row"], line, 10))
     copies = {r["params"]["tile"]: r["report"]["space"]["copy_bytes"] for r in runs if r["params"].get("figure") == "table1"}
     state = UNDECIDED if set(copies) != set(TABLE_1) else CONFIRMED if copies == TABLE_1 else REFUTED
-    return [*found, {"name": "table1", "claim": "space of the copied corners as in Table 1", "ratio": None, "state": state}]
+    return [*found, {"name": "table1", "claim": "the copied corners take the space that Table 1 gives", "ratio": None, "state": state}]
 
 
 def main(path):
@@ -82,7 +82,7 @@ def main(path):
         if r["params"].get("figure") == "4":
             print(f"{r['id']:36} {r['report']['preprocess']['za']:9.4f} s to the layout, {r['report']['postprocess']['za']:.4f} s back")
     for c in claims(runs):
-        print(f"{c['state']:10} {c['claim']}" + (f": factor {c['ratio']}" if c["ratio"] else ""))
+        print(f"{c['state']:10} {c['claim']}" + (f": measured factor {c['ratio']}" if c["ratio"] else ""))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HHRT: problems beyond a memory, by the size of the temporal block."""
+"""HHRT: problems larger than a memory, by the size of the temporal block."""
 from analysis.claim import LARGER, NOT_RUN, SMALLER, Part, near, near_difference, no_less_than, no_more_than
 from analysis.claims.comparing import best_of, gap_of, part, short_of
 from analysis.effects import by_repeat, quotient
@@ -11,7 +11,7 @@ def _hhrt(results, place):
 
 
 def hhrt_speed(results, known):
-    """Two tiers, where the slides have three: the best k at 1.5 times the DRAM against the speed in memory."""
+    """Speed of the best k at 1.5 times the DRAM / speed in memory. These runs have two tiers, the slides have three."""
     groups, normal = list(_hhrt(results, "beyond").values()), results["hhrt"].one(place="inside")
     gap = gap_of(normal) or (NOT_RUN if not groups else "")
     if gap:
@@ -36,10 +36,10 @@ def hhrt_optimum(results, known):
     if len(ks) < 3:
         return []
     best = best_of([groups[k] for k in ks[1:-1]], per_step)
-    return [part(f"time a step, best k between / k = {k}", quotient(best, by_repeat(groups[k], per_step)), SMALLER, gap_of(groups[k]) or short_of(*[g for g in groups.values() if g.done])) for k in (ks[0], ks[-1])]
+    return [part(f"time of a step, best k between the extremes / k = {k}", quotient(best, by_repeat(groups[k], per_step)), SMALLER, gap_of(groups[k]) or short_of(*[g for g in groups.values() if g.done])) for k in (ks[0], ks[-1])]
 
 
-# The table of k, in three tiers. Sizes are the slides'. On the accelerator `host` it is a model whose speeds at k = 1 were put in.
+# The table of k, in three tiers. The sizes are those of the slides. On the accelerator `host` this is a model: its speeds at k = 1 were given to it.
 
 
 def _ktable(results, gib):
@@ -55,13 +55,13 @@ def _best_k(results, gib):
 
 
 def _lacks(*groups):
-    """Why none of these can be compared; "" if one can."""
+    """Why no group of these can be compared; "" if one can."""
     gaps = [gap_of(g) for g in groups] or [NOT_RUN]
     return "" if "" in gaps else next((g for g in gaps if g != NOT_RUN), NOT_RUN)
 
 
 def ktable_speed(near_published, *sizes):
-    """The best k of problems beyond a tier, over the speed inside the device's memory. near_published: the band of the published ratio."""
+    """Speed of the best k for problems larger than a tier / speed inside the device's memory. near_published: makes the band of a published ratio."""
 
     def found(results, known):
         inside, parts = results["ktable"].one(gib=6), []
@@ -76,5 +76,5 @@ def ktable_speed(near_published, *sizes):
 
 
 def near_loss(share):
-    """Of a share of a speed that is lost but for little: what is lost is widened."""
+    """The band of a ratio of speeds that is close to 1. The tolerance widens the lost part, 1 - share, and not the share."""
     return near_difference(share - 1)

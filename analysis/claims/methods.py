@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fig. 5 and the slides: aio, mmap and swap, with and without temporal blocking. fig05 and before-after have the tuned iBlock, fig05-large and `before` that of the slides' first programs; published values
-stand beside the one that they were measured with."""
+"""Fig. 5 and the slides: aio, mmap and swap, with and without temporal blocking. fig05 and before-after have the tuned iBlock. fig05-large and `before` have the iBlock of the slides' first
+programs. A published value is compared with runs that have the iBlock with which it was measured."""
 from dataclasses import replace
 
 from analysis.claim import CONFIRMED, EACH_LEVEL, LARGER, NOT_RUN, REFUTED, SMALLER, UNDECIDED, Band, Part, near, near_difference, no_more_than
@@ -26,20 +26,20 @@ def temporal_blocking(results, known):
 
 
 def cost_without(results, known):
-    """Of swap, which the slides name; the others are printed beside it."""
+    """Judges swap, which the slides name. mmap and aio are shown and not judged."""
     normal, v = results["fig05"].one(method="normal"), known["fig05"].value
     judged = compare("swap / normal", _t(results, "swap", False), normal, band=near(v("swap-plain-ratio")))
     return [judged, *(replace(compare(f"{m} / normal", _t(results, m, False), normal), beside=True) for m in ("mmap", "aio"))]
 
 
 def _over_normal(results, plan, select, band):
-    """Each method's time a step over normal execution's. select: method -> parameters of its group."""
+    """Time of a step with each method / with normal execution. select: method -> parameters of its group."""
     normal = results[plan].one(**select("normal"))
     return [compare(f"{m} / normal", results[plan].one(**select(m)), normal, band=no_more_than(near(value))) for m, value in band.items()]
 
 
 def _tuned(known):
-    """Published times after the optimisation over the optimised normal execution's: of aio the paper's, of mmap the slides'."""
+    """Published times after the optimisation / time of the optimised normal execution. The time of aio is from the paper, that of mmap from the slides."""
     normal = known["fig05"].value("normal-seconds")
     return {"aio": known["fig05"].value("aio-temporal-seconds") / normal, "mmap": known["before-after"].value("mmap-after-seconds") / normal}
 
@@ -53,7 +53,7 @@ def cost_after(results, known):
 
 
 def cost_before(results, known):
-    """The slides' programs before the optimisation, over their own normal execution."""
+    """Times of the slides' programs before the optimisation / time of their own normal execution."""
     v = known["fig05"].value
     return _over_normal(results, "fig05-large", lambda m: {"method": m, "temporal": m != "normal"}, {m: v(f"{m}-temporal-ratio") for m in ("aio", "mmap", "swap")})
 
@@ -71,7 +71,7 @@ def read_factor(fig05="fig05"):
 
 
 def mmap_of_aio(results, known):
-    """Before the optimisation the slides give two values, 1929.86 / 1847.55 s and 2490.59 / 2036.13 s: the finding is the range."""
+    """The slides give two values from before the optimisation: 1929.86 / 1847.55 s and 2490.59 / 2036.13 s. The finding is the range between them."""
     v, w = known["profiles"].value, known["before-after"].value
     band = near_difference(v("mmap-seconds") / v("aio-seconds") - 1, w("mmap-before-seconds") / w("aio-before-seconds") - 1)
     return [compare("mmap / aio", _t(results, "mmap", fig05="fig05-large"), _t(results, "aio", fig05="fig05-large"), band=band)]
@@ -93,7 +93,7 @@ def _io_share(name, group, published):
 
 
 def io_shares(results, known):
-    """Of the slides' programs before the optimisation."""
+    """Shares of I/O of the slides' programs before the optimisation."""
     v = known["profiles"].value
     return [_io_share(m, _t(results, m, fig05="fig05-large"), v(f"{m}-io-share")) for m in ("aio", "mmap", "swap")]
 
@@ -104,7 +104,7 @@ def io_shares_after(results, known):
 
 
 def swap_unstable(results, known):
-    """How far the logarithms of a time lie from their median, swap's against aio's: Levene's test with medians, at the level of one interval."""
+    """Compares how far the logarithms of a time lie from their median, with swap and with aio: Levene's test with medians, at the level of one interval."""
     swap, aio = _t(results, "swap"), _t(results, "aio")
     label, gap = "distance of the logarithm of a time from the median, swap / aio", NOT_RUN if NOT_RUN in (gap_of(swap), gap_of(aio)) else gap_of(swap) or gap_of(aio) or short_of(swap, aio)
     a, b = ([*by_repeat(g, per_step).values()] if not gap else [] for g in (swap, aio))
@@ -135,12 +135,12 @@ def _profile_parts(results, of, band, why_none, plan="fig05"):
 
 
 def flat_bandwidth(results, known):
-    """One measure, seen.bandwidth_variation, of the longer runs: a Block's period has many samples."""
+    """One measure, seen.bandwidth_variation, of the longer runs, where a Block's period has many samples."""
     return _profile_parts(results, lambda r: seen(r).get("bandwidth_variation"), SMALLER, f"no timeline of at least {LEAST_PERIODS} Blocks' periods", "fig05-large")
 
 
 def useful_bandwidth(results, known):
-    """Useful bytes a second while there is I/O. It says nothing of what the device could do."""
+    """Useful bytes a second while there is I/O. This does not say how much the device could transfer."""
 
     def rate(run):
         found = seen(run)
@@ -150,7 +150,7 @@ def useful_bandwidth(results, known):
 
 
 def before_after(results, known):
-    """The order alone: the published gain is that of three changes, of which one is made here."""
+    """Compares the order alone: the published gain comes from three changes, and these runs make one of them."""
     plan = results["before-after"]
     return [compare(f"{b}, after / before", plan.one(backend=b, step="after"), plan.one(backend=b, step="before"), seconds) for b in ("aio", "mmap")]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Our own findings."""
+"""memext's own findings."""
 import math
 
 from analysis import checks, predictions
@@ -11,7 +11,7 @@ from analysis.stats import median
 
 
 def stream_faster(results, known):
-    """Against those that the plan has at a size."""
+    """Compares stream with each of the two algorithms, at the sizes that the plan has."""
     plan = results["fig06"]
     for m, name in (("aio", "algorithm-1"), ("aio5y", "aio5y")):
         for g in plan.select(method=m):
@@ -19,33 +19,33 @@ def stream_faster(results, known):
 
 
 def sweep_visible(results, known):
-    """Each advice by itself, with its own repeats; the plain sweep, whose page cache nobody else fills."""
+    """Judges each advice by its own repeats. Only the plain sweep counts, since nothing else fills its page cache."""
     for g in results["advice"].select(backend="mmap", algorithm="plain"):
         values = by_repeat(g, lambda r: max(v, 1e-3) if (v := seen(r).get("sweep_visibility")) is not None else None)
         if values:
-            yield part(f"correlation of the place that enters the page cache with the place that is computed, advice {g['advice']}", values, Band(VISIBLE, math.inf))
+            yield part(f"correlation between the place that enters the page cache and the place that is computed, advice {g['advice']}", values, Band(VISIBLE, math.inf))
 
 
 def counters_agree(results, known):
-    """The block device serves the whole machine: what it counts beyond ours may be others', what it counts short of ours may not."""
+    """Compares the counters. The block device serves the whole machine, so it may count more bytes than memext does, but not fewer."""
     found = checks.agreements(results)
     if not found:
         return []
     counted = [a for a in found if a.device is not None]
     wrong = [a for a in found if not (a.predicted_equal and a.process_close) or a.device_short]
     off = median([abs(a.device - a.own) / max(1, a.own) for a in counted]) if counted else None
-    text = (f"{len(found)} counts of aio and uring: equal to CalcTrans {sum(a.predicted_equal for a in found)}, /proc/self/io agrees {sum(a.process_close for a in found)}; "
-            f"the block device's counter agrees in {sum(a.device_close for a in counted)} of {len(counted)}")  # fmt: skip
+    text = (f"{len(found)} counts of aio and uring: {sum(a.predicted_equal for a in found)} equal CalcTrans, {sum(a.process_close for a in found)} agree with /proc/self/io, "
+            f"and {sum(a.device_close for a in counted)} of {len(counted)} agree with the block device's counter")  # fmt: skip
     if off is not None:
-        text += f", it differs by {off:.2%} in the median"
+        text += f", which differs by {off:.2%} in the median"
     if wrong:
         a = wrong[0]
-        text += f"; the first that does not agree: {a.plan} {a.id} {a.way}: own {a.own}, CalcTrans {a.predicted}, process {a.process}, device {a.device}"
+        text += f"; the first disagreement is {a.plan} {a.id} {a.way}, in bytes: memext {a.own}, CalcTrans {a.predicted}, process {a.process}, device {a.device}"
     return [Part(text, settled=REFUTED if wrong else CONFIRMED if off is not None and off <= checks.DEVICE_SLACK else UNDECIDED)]
 
 
 def prediction(results, known):
-    """One error a problem."""
+    """Judges the median error of the predictions, with one error for each problem."""
     transfers = [p for p in predictions.predictions(results) if p.transfer]
     counted = [p for p in transfers if p.counts]
     if not counted:
@@ -53,17 +53,17 @@ def prediction(results, known):
     errors = predictions.errors_by_problem(counted)
     middle, low, high = predictions.median_error(errors, EACH_LEVEL)
     near = [p for p in counted if p.near is not None]
-    label = f"median error of the predicted seconds of {len(errors)} problem{'s' if len(errors) > 1 else ''} ({len(counted)} configurations on aio and uring with {LEAST_PAIRS} runs of {LEAST_SECONDS:g} s or more): {percent(middle)}"
+    label = f"median error of the predicted seconds, over {len(errors)} problem{'s' if len(errors) > 1 else ''} ({len(counted)} configurations on aio and uring with at least {LEAST_PAIRS} runs of {LEAST_SECONDS:g} s or more): {percent(middle)}"
     label += f" [{percent(low)} to {percent(high)}]" if low is not None else ""
-    label += f" with rates of the minute before each run in {len(near)} of the configurations" if near else ""
-    label += f"; with rates measured once, before all runs: {percent(predictions.median_error(predictions.errors_by_problem(near, lambda p: p.first_error))[0])}" if near else ""
+    label += f"; in {len(near)} of the configurations the rates were measured right before each run" if near else ""
+    label += f"; with the rates measured once, before all runs, their median error is {percent(predictions.median_error(predictions.errors_by_problem(near, lambda p: p.first_error))[0])}" if near else ""
     if low is None:
-        return [Part(label, gap=f"an interval asks for {rank_rounds(EACH_LEVEL)} problems")]
+        return [Part(label, gap=f"an interval needs {rank_rounds(EACH_LEVEL)} problems")]
     return [Part(label, settled=CONFIRMED if high < PREDICTION_ERROR else REFUTED if low > PREDICTION_ERROR else UNDECIDED)]
 
 
 def regret(results, known):
-    """As with predictions, what has too few repeats says nothing beside what has enough."""
+    """Judges the regrets. As with predictions, choices with too few repeats count only if no choice has enough."""
     found = list(predictions.regrets(results))
     enough = [r for r in found if len(r.ratios) >= LEAST_PAIRS]
     return [part(f"{r.label}, blk / best of {r.plans} plans", r.ratios, Band(0.0, REGRET), short_of(*r.groups)) for r in enough or found]

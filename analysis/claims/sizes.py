@@ -9,7 +9,7 @@ from analysis.measures import gupdates, per_step, size_bytes
 
 
 def _beyond(results):
-    """aio's groups of Fig. 6 whose Buffers exceed the DRAM, by size."""
+    """The groups of Fig. 6 on aio whose Buffers exceed the DRAM, by size."""
     groups = sorted(results["fig06"].select(method="aio"), key=lambda g: size_bytes(g["size"]))
     return [g for g in groups if g["limit"] and size_bytes(g["size"]) > size_bytes(g["limit"])]
 
@@ -22,7 +22,7 @@ def fixed_dram(results, known):
     times = size_bytes(largest["size"]) / size_bytes(largest["limit"])
     found = compare(f"speed at {times:.0f} times the DRAM / normal", largest, results["fig06"].one(method="normal"), gupdates, no_less_than(near(known["fig06"].value("largest-relative"))))
     if times < DRAM_RATIO and not found.gap:
-        return [Part(found.label, found.effect, found.band, f"the largest problem is {times:.0f} times the DRAM, the paper's {DRAM_RATIO}")]
+        return [Part(found.label, found.effect, found.band, f"the largest problem is {times:.0f} times the DRAM, and the paper's is {DRAM_RATIO} times")]
     return [found]
 
 
@@ -52,13 +52,13 @@ def aio_mmap_band(fig07="fig07"):
 
 
 def difference_grows(results, known):
-    """mmap / aio at the largest size over the same at the smallest, of either stencil."""
+    """mmap / aio at the largest size, divided by mmap / aio at the smallest size, for each stencil."""
     for stencil in dict.fromkeys(g["stencil"] for g in results["fig07"].groups.values()):
         pairs = sorted((p for p in _fig07_pairs(results) if p[1]["stencil"] == stencil), key=lambda p: size_bytes(p[1]["size"]))
         if len(pairs) < 2:
             continue
         ends = [pairs[0], pairs[-1]]
-        label = f"{stencil}: mmap / aio at {ends[1][1]['size']}, over that at {ends[0][1]['size']}"
+        label = f"{stencil}: mmap / aio at {ends[1][1]['size']}, divided by mmap / aio at {ends[0][1]['size']}"
         gaps = [gap_of(g) for _, a, m in ends for g in (a, m) if gap_of(g)]
         if gaps:
             yield Part(label, None, LARGER, NOT_RUN if NOT_RUN in gaps else gaps[0])
@@ -68,12 +68,12 @@ def difference_grows(results, known):
 
 
 def mmap_killed(results, known):
-    """Settled by what happens, not by a number: killed in every one of the repeats while aio ends, or not."""
+    """Settled by what happens, not by a number: whether mmap is killed in every repeat while aio completes."""
     plan = results["largest"]
     mapped, explicit = plan.one(backend="mmap"), plan.one(backend="aio")
     if NOT_RUN in (gap_of(mapped), gap_of(explicit)):
         return [Part("mmap", None, SMALLER, NOT_RUN)]
     killed = sum("out of memory" in r.failure for r in mapped.failures)
-    label = f"mmap killed for want of memory in {killed} of {len(mapped.runs)} runs, aio ended in {len(explicit.done)} of {len(explicit.runs)}"
+    label = f"mmap killed for lack of memory in {killed} of {len(mapped.runs)} runs, aio completed {len(explicit.done)} of {len(explicit.runs)} runs"
     state = REFUTED if mapped.done or (explicit.failures and not explicit.done) else CONFIRMED if killed >= LEAST_PAIRS and killed == len(mapped.runs) and not explicit.failures else UNDECIDED
     return [Part(label, settled=state)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figs. 19 to 24, Table II: Blk-Tune beside manual choice and Naive-Tune."""
+"""Figs. 19 to 24 and Table II: Blk-Tune compared with manual choice and Naive-Tune."""
 from analysis.claim import AT_MOST, CONFIRMED, LARGER, NOT_RUN, REFUTED, SMALLER, Part, near, near_difference, no_more_than
 from analysis.claims.comparing import compare, gap_of, part, short_of
 from analysis.effects import by_repeat, quotient
@@ -20,11 +20,11 @@ def blk_time_band(results, known):
 
 
 def blk_bytes(results, known):
-    """Fewer than the other tuners' choices; of the regret plan's, which the tuner's search does not look at, none has fewer. Counted by the kernel."""
+    """Blk-Tune's choice moves fewer bytes than the other tuners' choices. No plan of the regret study moves fewer, although the tuner's search does not look at all of them. Linux counts the bytes."""
     rivals = [(f"{SHORT[a]}, blk / {t}", _tuned(results, a, "blk"), _tuned(results, a, t), SMALLER) for a in SHORT for t in ("manual", "naive")]
     if "regret" in results:
         plan = results["regret"]
-        for g in (g for g in plan.select(choice="blk") if g["algorithm"] in SHORT):  # of the others it minimises seconds
+        for g in (g for g in plan.select(choice="blk") if g["algorithm"] in SHORT):  # for other algorithms the tuner minimises seconds
             rivals += [(f"{g['algorithm']}, blk / {o['choice']}", g, o, AT_MOST) for o in plan.select(algorithm=g["algorithm"]) if o is not g]
     return [compare(label, a, b, kernel_bytes, band, timed=False, exact=True) for label, a, b, band in rivals]
 
@@ -63,7 +63,7 @@ def io_time(results, known):
 
 
 def update_dominates(results, known):
-    """Of every run of the figure: the computation against all that moves data, in the time of the thread that does it."""
+    """For every run of the figure: time of the computation / time of everything that moves data, each in the time of the thread that does it."""
     plan = results["fig22"]
     for g in plan.select():
         if g["algorithm"] in SHORT:
@@ -83,7 +83,7 @@ def tuning_share(results, known):
 
 
 def tuning_grows(results, known):
-    """In proportion to the size: the ratio of times over that of sizes, of the problems with the same number of steps."""
+    """The ratio of times / the ratio of sizes, for the problems with the same number of steps. It is 1 if time grows in proportion to size."""
     for machine in dict.fromkeys(g["machine"] for g in results["fig24"].groups.values()):
         groups = sorted(results["fig24"].select(machine=machine, search="exhaustive"), key=lambda g: size_bytes(g["size"]))
         groups = [g for g in groups if str(g["nt"]) == str(groups[-1]["nt"])]
@@ -100,7 +100,7 @@ def table2_equal(results, known):
 
 
 def _devices(results, algorithm, device):
-    """{repeat: manual / blk}, why not."""
+    """({repeat: manual / blk}, why it may not decide)."""
     manual, blk = (results["devices"].one(algorithm=algorithm, device=device, tuner=t) for t in ("manual", "blk"))
     gap = gap_of(manual) or gap_of(blk)
     return (quotient(by_repeat(manual, seconds), by_repeat(blk, seconds)), short_of(manual, blk)) if not gap else ({}, gap)

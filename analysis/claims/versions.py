@@ -16,7 +16,7 @@ def enough_fast(results, known):
 
 
 def deteriorate(results, known):
-    return [compare(f"{version('mmap', a)}, without enough DRAM / with it", _twelve(results, "mmap", a, "x2"), _twelve(results, "mmap", a, "enough"), band=LARGER) for a in ON_MAPPING]
+    return [compare(f"{version('mmap', a)}, with half of the DRAM / with enough DRAM", _twelve(results, "mmap", a, "x2"), _twelve(results, "mmap", a, "enough"), band=LARGER) for a in ON_MAPPING]
 
 
 def blocks_beat(room):

@@ -15,12 +15,12 @@ def _tile_cells(group):
 
 
 def _sequential(group):
-    """The sequential program is the row-major one of one thread."""
+    """Is this the sequential program, which is the row-major program with one thread?"""
     return int(wave_key(group, "threads") or 0) == 1
 
 
 def _layout(results, layout, sequential=False):
-    """Groups of Fig. 7a with a layout."""
+    """The groups of Fig. 7a that have this layout."""
     return [g for g in results["fig7a"].groups.values() if wave_key(g, "layout") == layout and (layout != "row" or _sequential(g) == sequential)]
 
 
@@ -49,17 +49,17 @@ def wave_tile(results, known):
             continue
         best = best_of(groups[1:-1])
         for end, name in ((groups[0], "smallest"), (groups[-1], "largest")):
-            yield part(f"{layout}, best tile between / {name}", quotient(best, by_repeat(end, seconds)), SMALLER, gap_of(end) or short_of(end))
+            yield part(f"{layout}, best tile between the extremes / {name}", quotient(best, by_repeat(end, seconds)), SMALLER, gap_of(end) or short_of(end))
 
 
 def _is_chained(group):
-    """The report's word for it; where it has none, more than one wave."""
+    """Are the waves chained? The report says so; where it does not, more than one wave means yes."""
     said = wave_key(group, "chained")
     return bool(said) if said is not None else int(wave_key(group, "waves") or 0) > 1
 
 
 def _several(results):
-    """Groups of Fig. 7b that run several iterations; the other one runs a single one."""
+    """The groups of Fig. 7b that run several iterations; the remaining group runs a single iteration."""
     return [g for g in results["fig7b"].groups.values() if not g["alone"]]
 
 
@@ -77,7 +77,7 @@ def wave_chain_band(results, known):
 
 
 def wave_slower(results, known):
-    """The time of an iteration: of several that are chained, against one alone."""
+    """Time of one iteration among several chained ones / time of one iteration alone."""
     alone = results["fig7b"].select(alone=True)
     chained = [g for g in _several(results) if _is_chained(g)]
     if not alone or not chained:
@@ -86,7 +86,7 @@ def wave_slower(results, known):
 
 
 def corner_copies(results, known):
-    """Space of the copied corners, by tile."""
+    """Compares the space of the copied corners with Table 1, for each tile."""
     for name, v in known["table1w"].values.items():
         group = results["table1w"].groups.get(name)
         gap = gap_of(group)
@@ -96,7 +96,7 @@ def corner_copies(results, known):
 
 
 def _conversion(group, way):
-    """{repeat: seconds} of the matrix that is read from a row-major file, and why they may not decide."""
+    """({repeat: seconds} of converting the matrix that is read from a row-major file, why they may not decide)."""
     gap = gap_of(group)
     values = by_repeat(group, lambda r: r.report.get(f"{way}process", {}).get("za")) if not gap and _reads_file(group) else {}
     middle = median(values.values()) if values else 0.0
@@ -108,7 +108,7 @@ def _reads_file(group):
 
 
 def conversion(results, known):
-    """Like with like: za into both layouts, and out of both. Matrices that are made, not read, say nothing of the vertical frontiers of a row-major file."""
+    """Compares the conversion of the matrix za into both layouts, and out of both. Generated matrices do not count: they have no vertical frontiers to read from a row-major file."""
     by_layout = {layout: next((g for g in results["fig4w"].groups.values() if wave_key(g, "layout") == layout), None) for layout in ("frontier", "block")}
     for name, way, band in (("into", "pre", LARGER), ("out of", "post", near(1.0))):
         (a, why_a), (b, why_b) = (_conversion(by_layout[layout], way) for layout in ("frontier", "block"))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The figures, in the papers' order, then ours, then what the papers say beside their main line.
-A function reads results and returns one Drawn or several; the table says which plan it needs."""
+"""The figures: first those of the papers, in the papers' order, then memext's own, then side results of the papers.
+A function reads results and returns one Drawn or several. The table below names the plan that it needs."""
 from analysis.figures.beside import devices, divisions, enough, hhrt, ktable, largest, layout
 from analysis.figures.cache import advice, amplification_figure, dirty, heat, heat_dirty, heat_readahead, heat_share, readahead, share
 from analysis.figures.methods import fig05
@@ -11,7 +11,7 @@ from analysis.figures.tuners import fig19, fig20, fig21, fig22, fig22_components
 from analysis.figures.versions import fig12
 from analysis.figures.wavefront import fig4w, fig7a, fig7b
 
-# Figure -> the plan whose results it reads and the published values beside it.
+# Figure -> the plan whose results it reads, and the published values that it shows.
 FIGURES = (
     (fig05, "fig05", "fig05"), (slides_bytes, "fig05", "profiles"), (cpu_profile, "fig05", "profiles"), (bandwidth_profile, "fig05", "profiles"),
     (before_after, "before-after", "before-after"), (fig06, "fig06", "fig06"), (fig07, "fig07", "fig07"), (fig08, "fig07", "fig07"), (fig09, "fig07", "fig07"),
@@ -20,7 +20,7 @@ FIGURES = (
     (amplification_figure, "advice", None), (heat, "advice", None), (readahead, "readahead", None), (heat_readahead, "readahead", None),
     (dirty, "dirty", None), (heat_dirty, "dirty", None), (share, "share", None), (heat_share, "share", None),
 )  # fmt: skip
-# What the papers say beside their main line.
+# Side results of the papers.
 MORE = (
     (divisions, "divisions", None), (enough, "enough", None), (largest, "largest", None), (layout, "layout", None), (devices, "devices", None), (hhrt, "hhrt", "hhrt"),
     (ktable, "ktable", "ktable"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the papers say beside their main line: division schemes, enough DRAM, layout and work-share, slow and fast devices, HHRT."""
+"""Side results of the papers: division schemes, enough DRAM, layout and work-share, slow and fast devices, HHRT."""
 from analysis import style
 from analysis.cells import TUNER_NAMES, Drawn, Rounds, cell, over, ratio, show
 from analysis.measures import GIB, ON_MAPPING, SHORT, bench_rate, gupdates, per_step, seconds, typical_block_bytes, version
@@ -8,31 +8,31 @@ TEMPORAL = "temporal block size k (steps)"
 
 
 def divisions(plan, published):
-    """Figs. 16 to 18 in numbers: no run, so no figure."""
+    """Figs. 16 to 18 in numbers. Nothing is run, so there is no figure."""
     rows = []
     for g in (g for g in plan.groups.values() if g["figure"] != "cuts"):
         used = cell(g, lambda r: r.report["dram_used_bytes"] / GIB)
         typical = cell(g, lambda r: typical_block_bytes(r) / GIB)
         p = g.first(lambda r: r.report["plan"], {})
         rows.append([f"Fig. {g['figure']}", g["case"] or "", g["division"] or "", f"by {p.get('by')}, bz {p.get('bz')}, bt {p.get('bt')}" if p else "", show(used, "{:.3f}"), show(typical, "{:.3f}"), show(over(used, typical), "{:.3f}")])
-    return Drawn("divisions", "Figs. 16 to 18: division schemes and the size of the Blocks", None, ["figure", "case", "division", "Block", "both Blocks GiB", "by the typical size GiB", "exact / typical"], rows,
-                 ["Planned, not run: counted, so one plan of each is enough. Balanced: Blocks of equal by; unbalanced: as many, the last one smaller, since it carries the overlap of bt."])  # fmt: skip
+    return Drawn("divisions", "Figs. 16 to 18: division schemes and the size of the Blocks", None, ["figure", "case", "division", "Block", "both Blocks (GiB)", "both by the typical size (GiB)", "exact / typical"], rows,
+                 ["memext planned these divisions and ran nothing. Bytes are counted, so one plan of each is enough. Balanced: all Blocks have the same by. Unbalanced: the same number of Blocks, but the last one is smaller because it carries the overlap of bt."])  # fmt: skip
 
 
 def enough(plan, published):
     group, rounds = lambda b, a: plan.one(backend=b, algorithm=a), Rounds()
     quotients = [ratio(group("mmap", a), group("dram", a), seconds) for a in ON_MAPPING]
     figure, ax = style.new(style.ONE, 2.1)
-    style.dots(ax, [version("mmap", a) for a in ON_MAPPING], {"ratio": rounds.row(quotients)}, "time on a mapped file / in plain memory", base="plain memory", names={"ratio": "mapped file that DRAM holds"})
+    style.dots(ax, [version("mmap", a) for a in ON_MAPPING], {"ratio": rounds.row(quotients)}, "time on a mapped file / in plain memory", base="plain memory", names={"ratio": "mapped file that fits in DRAM"})
     style.legend_above(figure, ax)
     rows = [[version("mmap", a), show(cell(group("dram", a), seconds), "{:.2f}"), show(cell(group("mmap", a), seconds), "{:.2f}"), show(q, "{:.2f}")] for a, q in zip(ON_MAPPING, quotients)]
     return rounds.finish(Drawn("enough", "mmap1 and mmap1+opt with enough DRAM", figure, ["version", "plain memory s", "mapped file s", "mapped / plain"], rows,
-                               ["The same program on anonymous memory and on a mapped file that the DRAM holds. The paper says that both versions are fast then, and gives no number."]))  # fmt: skip
+                               ["The same program on anonymous memory, and on a mapped file that fits in DRAM. The paper says that both versions are then fast, and gives no number."]))  # fmt: skip
 
 
 def largest(plan, published):
     rows = [[g.id, g["limit"] or "", str(len(g.runs)), str(len(g.done)), "; ".join(dict.fromkeys(r.failure for r in g.failures)) or "", show(cell(g, seconds), "{:.2f} s")] for g in plan.groups.values()]
-    return Drawn("largest", "The largest problem with 19 points: mmap and aio", None, ["run", "DRAM limit", "repeats", "ended", "failures", "time"], rows, ["The paper's mmap was ended by the out-of-memory killer at 1 TiB in 64 GiB of DRAM."])
+    return Drawn("largest", "The largest problem with 19 points: mmap and aio", None, ["run", "DRAM limit", "repeats", "completed", "failures", "time"], rows, ["In the paper, the out-of-memory killer killed the run on mmap at 1 TiB in 64 GiB of DRAM."])
 
 
 def layout(plan, published):
@@ -44,7 +44,7 @@ def layout(plan, published):
     style.legend_above(figure, ax)
     rows = [["padded", show(cell(rows_of["padded"], bench_rate)), show(gain, "{:.2f}")], ["not padded", show(cell(rows_of["plain"], bench_rate)), "1"]]
     return rounds.finish(Drawn("layout", "Padded layout", figure, ["rows", "Gupdates/s", "speed, with / without"], rows,
-                               ["The plain loop over a grid whose rows are a multiple of a page, with and without the padding that memext adds."]))  # fmt: skip
+                               ["The plain loop over a grid whose rows are a multiple of a page, with and without memext's padding of rows."]))  # fmt: skip
 
 
 def devices(plan, published):
@@ -56,7 +56,7 @@ def devices(plan, published):
     style.legend_above(figure, ax)
     rows = [[d, SHORT[a], *(show(cell(g, seconds), "{:.2f} s") for g in pair), show(gains[d, a], "{:.2f}")] for (d, a), pair in groups.items()]
     return rounds.finish(Drawn("devices", "Manual choice and Blk-Tune on a slow and a fast device", figure, ["device", "algorithm", TUNER_NAMES["manual"], TUNER_NAMES["blk"], "manual / Blk-Tune"], rows,
-                               ["The slow device is the same one with its bandwidth limited; DRAM and cores are the same, unlike the papers' crest4 and crest6, whose values stand beside Figs. 22 and 23."]))  # fmt: skip
+                               ["The slow device is the fast one with limited bandwidth; DRAM and cores are the same. This differs from the papers' crest4 and crest6, whose values stand with Figs. 22 and 23."]))  # fmt: skip
 
 
 def hhrt(plan, published):
@@ -71,12 +71,12 @@ def hhrt(plan, published):
     style.size_axis(ax, sorted({*ks, *given}), sorted({*ks, *given}), TEMPORAL)
     style.legend_above(figure, ax)
     rows = [[str(k), show(cell(beyond[k], per_step), "{:.4f} s"), show(v, "{:.2f}"), f"{given[k]:.3f}" if k in given else ""] for k, v in zip(ks, values)]
-    return rounds.finish(Drawn("hhrt", "HHRT's table of k with two tiers: speed beyond the DRAM", figure, ["k", "time a step", "speed, of that in memory", "HHRT, 96 GiB"], rows,
-                               ["The slides have three tiers: GPU, host, flash; here are DRAM and flash. k is the width of the halo that is recomputed: algorithm-1 with bt = k. The published marks are k = 1 and the best k, of 96 GiB."]))  # fmt: skip
+    return rounds.finish(Drawn("hhrt", "HHRT's table of k with two tiers: speed of problems larger than DRAM", figure, ["k", "time of a step", "speed / speed in memory", "HHRT, 96 GiB"], rows,
+                               ["The slides have three tiers: GPU, host and flash. These runs have two: DRAM and flash. k is the width of the halo that is recomputed: algorithm-1 with bt = k. The published marks are k = 1 and the best k, for 96 GiB."]))  # fmt: skip
 
 
 def ktable(plan, published):
-    """Speed by k, a panel for each size, and the slides' points in it."""
+    """Speed by k, with a panel for each size that also has the slides' points."""
     base, rounds, rows, ends = plan.one(gib=6), Rounds(), [], []
     sizes = sorted({int(g["gib"]) for g in plan.groups.values()} - {6})
     inside = published.value("6-1")
@@ -86,11 +86,11 @@ def ktable(plan, published):
     for ax, gib in zip(axes[0], sizes):
         values = [ratio(plan.one(gib=gib, k=k), base, gupdates) for k in ks]
         marks = {k: v / inside for k, v in given[gib].items() if v}
-        ends.append(style.lines(ax, ks, {"ours": rounds.row(values)}, "speed / speed inside the device" if ax is axes[0, 0] else "", base="inside the device", also=marks.values()))
+        ends.append(style.lines(ax, ks, {"measured": rounds.row(values)}, "speed / speed inside the device" if ax is axes[0, 0] else "", base="inside the device", also=marks.values()))
         style.published_marks(ax, list(marks), list(marks.values()), "hhrt", f"published {gib}")
         ticks = [k for k in sorted({*ks, *marks}) if k in (1, 8, 32, 96)]
         style.size_axis(ax, ticks, ticks, "")
-        ax.set_title(f"{gib} GiB there", loc="left")
+        ax.set_title(f"{gib} GiB in the slides", loc="left")
         for k, v in zip(ks, values):
             group = plan.one(gib=gib, k=k)
             rows.append([str(gib), str(k), group["tier"] if group else "", show(cell(group, gupdates), "{:.3f}"), show(v, "{:.2f}"), f"{given[gib][k] / inside:.2f}" if given[gib].get(k) else "out of memory"])
@@ -98,6 +98,6 @@ def ktable(plan, published):
         style.same_scale(axes[0], ends)
     figure.supxlabel(TEMPORAL, fontsize=7.5)
     style.legend_above(figure, *axes[0])
-    return rounds.finish(Drawn("ktable", "HHRT's table of k, a model of three tiers: device, DRAM, flash", figure, ["size in GiB, scaled down", "k", "Buffers on", "Gupdates/s", "of that inside", "HHRT"], rows,
-                               ["Sizes are the slides', scaled down with the memory of all tiers. On `host` this is a model: DRAM stands for a device, and bus and flash are as much slower than its kernel as the slides' at k = 1. A sweep of stream recomputes nothing, where a process of HHRT recomputes a halo of k planes. "
-                                "Where HHRT ran out of memory there is no mark."]))  # fmt: skip
+    return rounds.finish(Drawn("ktable", "HHRT's table of k, a model of three tiers: device, DRAM, flash", figure, ["size in the slides (GiB)", "k", "Buffers on", "Gupdates/s", "speed / speed inside the device", "the same, published (HHRT)"], rows,
+                               ["Sizes are those of the slides; the runs are scaled down, with the memory of all tiers. On `host` this is a model: DRAM stands for a device. At k = 1, bus and flash are slower than its kernel by the same factors as in the slides. A sweep of stream recomputes nothing; a process of HHRT recomputes a halo of k planes. "
+                                "There is no mark where HHRT ran out of memory."]))  # fmt: skip

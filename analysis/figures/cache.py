@@ -16,8 +16,8 @@ def _cache_row(group):
 
 
 CACHE_HEADER = ["s per step", "moved / needed", "GiB read", "GiB written", "major faults", "GiB reclaimed", "GiB refaulted", "system CPU s", "waiting"]
-CACHE_NOTE = ("Needed: CalcTrans; on the mapping, one Buffer in and one out a step. Read: by the process; written: by the block device; swap: swapped in and out. Reclaimed: taken back by the kernel for want "
-              "of memory; refaulted: read again soon after that. Waiting: of the computing thread for Blocks; on the mapping it faults while it computes, which is not told apart.")  # fmt: skip
+CACHE_NOTE = ("Needed bytes are those of CalcTrans; on the mapping, a step reads one Buffer and writes one. The process counts bytes read, and the block device counts bytes written; for swap, Linux counts bytes swapped in and out. Reclaimed pages "
+              "are those that Linux took back for lack of memory, and refaulted pages are those read again soon afterwards. Waiting is the time in which the computing thread waits for Blocks. On the mapping the thread faults while it computes, and that time is not separate.")  # fmt: skip
 
 
 EXPLICIT = ("uring", "aio")
@@ -25,7 +25,7 @@ ON_THE_MAPPING = "mmap, on the mapping, plane by plane"
 
 
 def _explicit(plan, algorithm):
-    """Explicit I/O with this schedule, and what it is called; without one, the mapping without advice."""
+    """The group of explicit I/O with this schedule, and its name. If there is none: the mapping without advice."""
     for backend in EXPLICIT:
         group = plan.one(backend=backend, algorithm=algorithm)
         if group:
@@ -34,7 +34,7 @@ def _explicit(plan, algorithm):
 
 
 def advice(plan, published):
-    """How close each advice comes to explicit I/O: times of a step over it, on one scale."""
+    """How close each advice comes to explicit I/O: time of a step / time with explicit I/O, on one scale."""
     cases = [c for c in (("mmap", "stream"), ("mmap", "skewed-min"), ("swap", "stream"), ("mmap", "plain")) if plan.select(backend=c[0], algorithm=c[1])]
     rounds, rows, ends = Rounds(), [], []
     figure, axes = style.new(style.TWO, 4.4, rows=2, columns=2, sharey=True)
@@ -47,7 +47,7 @@ def advice(plan, published):
         groups = [plan.one(backend=backend, algorithm=algorithm, advice=a) for a in ADVICES]
         base, what = _explicit(plan, algorithm)
         quotients = [ratio(g, base, per_step) for g in groups]
-        ends.append(style.dots(ax, list(ADVICES), {backend: rounds.row(quotients)}, f"time of a step / {what.split(',')[0]}", log=True, base="explicit I/O; at the lower right: no advice" if len(cases) > 3 else what, names={backend: METHODS[backend]}, value_format="{:.3g}"))
+        ends.append(style.dots(ax, list(ADVICES), {backend: rounds.row(quotients)}, f"time of a step / {what.split(',')[0]}", log=True, base="explicit I/O (lower right: no advice)" if len(cases) > 3 else what, names={backend: METHODS[backend]}, value_format="{:.3g}"))
         ax.set_title(ON_THE_MAPPING if algorithm == "plain" else f"{backend}, {algorithm} through Blocks", loc="left")
         style.slanted(ax)
         rows += [[backend, algorithm, a, show(q), *_cache_row(g)] for a, g, q in zip(ADVICES, groups, quotients) if g]
@@ -56,12 +56,12 @@ def advice(plan, published):
     if ends:
         style.same_scale(list(axes.flat)[: len(cases)], ends, log=True)
     style.legend_above(figure, *axes.flat)
-    return rounds.finish(Drawn("advice", "mmap and swap under each advice", figure, ["backend", "schedule", "advice", "time, of explicit I/O's", *CACHE_HEADER], rows,
-                               ["On the mapping, plane by plane, there is no explicit counterpart: those times are relative to no advice. At quick scale those runs have twice the grid of the others.", CACHE_NOTE]))  # fmt: skip
+    return rounds.finish(Drawn("advice", "mmap and swap under each advice", figure, ["backend", "schedule", "advice", "time relative to explicit I/O", *CACHE_HEADER], rows,
+                               ["Runs on the mapping, plane by plane, have no explicit counterpart, so their times are relative to no advice. At scale quick, runs on the mapping have twice the grid of the other runs.", CACHE_NOTE]))  # fmt: skip
 
 
 def _over_needed(way):
-    """Bytes moved of those needed, 0: read, 1: written."""
+    """Bytes moved / bytes needed. way: 0 = read, 1 = written."""
     return lambda r: moved(r)[way] / r.needed_bytes[way] if moved(r)[way] is not None and r.needed_bytes[way] else None
 
 
@@ -84,12 +84,12 @@ def amplification_figure(plan, published):
     style.across(ax)
     ax.set_xlabel("bytes moved on storage / bytes needed, stencil phase")
     style.legend_above(figure, ax)
-    return rounds.finish(Drawn("amplification", "Bytes really moved, of the bytes needed", figure, [], [], ["The numbers stand in the table of the advices. At the end of a run on mmap a part of what it wrote is still in the page cache, so that less than what is needed may have been written. "
-                         "What a mapping has written only the block device counts, and only runs with a timeline have that counter."]))  # fmt: skip
+    return rounds.finish(Drawn("amplification", "Bytes that were moved, relative to the bytes needed", figure, [], [], ["The table of the advices has the numbers. At the end of a run on mmap, a part of its dirty data is still in the page cache. So the device may have written fewer bytes than are needed. "
+                         "Only the block device counts the writes of a mapping, and only runs with a timeline have this counter."]))  # fmt: skip
 
 
 def _number(choice):
-    """Sorts 4, "128" and "4 MiB" as numbers, words last."""
+    """Sort key: 4, "128" and "4 MiB" as numbers, and words after them."""
     try:
         return size_bytes(str(choice).replace(" ", ""))
     except ValueError:
@@ -100,7 +100,7 @@ def _study(plan, parameter, series_by, names, label, title, name, notes=()):
     choices = sorted(dict.fromkeys(g[parameter] for g in plan.groups.values()), key=_number)
     kinds, rounds = list(dict.fromkeys(g[series_by] for g in plan.groups.values())), Rounds()
     table = {k: [plan.one(**{parameter: c, series_by: k}) for c in choices] for k in kinds}
-    wide = len(kinds) * len(choices) > 16  # beside each other there is no room for the numbers
+    wide = len(kinds) * len(choices) > 16  # side by side there would be no room for the numbers
     figure, axes = style.new(style.TWO, 4.8, rows=2) if wide else style.new(style.TWO, 2.6, columns=2)
     for ax, of, unit in zip(axes, (per_step, amplification), ("seconds a step", "bytes moved / needed")):
         style.dots(ax, [str(c) for c in choices], {k: rounds.row(cell(g, of) for g in row) for k, row in table.items()}, unit, log=of is per_step, value_format="{:.2g}", names=names, base="as needed" if of is amplification else None)
@@ -117,25 +117,25 @@ SHARE_NAMES = {"uring": "io_uring", "mmap": "mmap, no advice", "mmap-schedule": 
 
 
 def readahead(plan, published):
-    return _study(plan, "ahead", "kind", READAHEAD_NAMES, "read-ahead (KiB)", "Read-ahead size, mmap and swap", "readahead", ["For swap the read-ahead is 4 KiB << vm.page-cluster. At quick scale runs on the mapping have twice the grid of the others."])
+    return _study(plan, "ahead", "kind", READAHEAD_NAMES, "read-ahead (KiB)", "Read-ahead size, mmap and swap", "readahead", ["For swap the read-ahead is 4 KiB << vm.page-cluster. At scale quick, runs on the mapping have twice the grid of the other runs."])
 
 
 def dirty(plan, published):
-    return _study(plan, "dirty", "advice", DIRTY_NAMES, "dirty limit (vm.dirty_bytes)", "Dirty limits and mmap", "dirty", ["stream through Blocks. Swap has no dirty limit: anonymous pages are not counted as dirty."])
+    return _study(plan, "dirty", "advice", DIRTY_NAMES, "dirty limit (vm.dirty_bytes)", "Dirty limits and mmap", "dirty", ["These runs use stream through Blocks. Swap has no dirty limit, because Linux does not count anonymous pages as dirty."])
 
 
 def share(plan, published):
-    return _study(plan, "share", "method", SHARE_NAMES, "share of the DRAM in Blocks (%)", "DRAM share of Blocks and page cache", "share", ["skewed-min; the same Blocks for every method. The rest of the DRAM limit is page cache for mmap, and anonymous pages of the Buffers for swap."])
+    return _study(plan, "share", "method", SHARE_NAMES, "share of the DRAM in Blocks (%)", "DRAM share of Blocks and page cache", "share", ["These runs use skewed-min, with the same Blocks for every method. The rest of the DRAM limit holds page cache for mmap, and anonymous pages of the Buffers for swap."])
 
 
-HEAT_NOTE = ("Each row is one run, and its label says how often the residency was looked at. "
-             f"With fewer than {heatmaps.LEAST_LOOKS} looks each is a column of dots at its time; with more each stands until the next one, for {heatmaps.HELD} of their median distances at most. "
-             "Left: what the schedule reads, computes and writes at that moment, by the time it takes; right: what the page cache (swap: memory) holds of either Buffer. Correlation: of the place that enters the "
-             "page cache with the place that is computed; 1 is a sweep that residency follows exactly.")  # fmt: skip
+HEAT_NOTE = ("Each row is one run. Its label has the number of looks: how often the run looked at the residency. "
+             f"With fewer than {heatmaps.LEAST_LOOKS} looks, each look is a column of dots at its time. With more, each look is drawn until the next one, for at most {heatmaps.HELD} median distances of two looks. "
+             "The left panel shows what the schedule reads, computes and writes over time. The other panels show what the page cache (for swap: memory) holds of each Buffer. The correlation is that between the place that enters the "
+             "page cache and the place that is computed. It is 1 if residency follows the sweep exactly.")  # fmt: skip
 
 
 def _heat(groups, name, title, notes=()):
-    """One figure of several runs, the first of each group whose residency was looked at; [] where none was."""
+    """One figure of several runs: the first run of each group that looked at the residency; [] if none did."""
     picked = []
     for label, group in groups:
         run = next((r for r in group.done if r.timeline_path), None) if group else None
@@ -148,13 +148,13 @@ def _heat(groups, name, title, notes=()):
     for label, line in picked:
         seen = timeline.sweep_visibility(line)
         looked = line.residency[line.looks]
-        rows.append([label, f"{line.duration_s:.2f} s", str(len(looked)), f"{looked.mean():.1f} %", f"{seen:.2f}" if seen is not None else "nothing enters" if not looked.any() else "too little changes"])
+        rows.append([label, f"{line.duration_s:.2f} s", str(len(looked)), f"{looked.mean():.1f} %", f"{seen:.2f}" if seen is not None else "nothing was resident" if not looked.any() else "too little changes"])
     figure = heatmaps.draw(picked)
     return [Drawn(name, title, figure, ["run", "duration", "looks", "mean residency of both Buffers", "correlation with the sweep"], rows, list(notes))]
 
 
 def heat(plan, published):
-    """Residency under every advice, a figure for each way to use the Buffers."""
+    """Residency under every advice, with a figure for each way to use the Buffers."""
     drawn = []
     for backend, algorithm, what in (("mmap", "plain", "mmap, on the mapping, plane by plane"), ("mmap", "stream", "mmap, stream through Blocks"), ("mmap", "skewed-min", "mmap, skewed-min through Blocks"), ("swap", "stream", "swap, stream through Blocks")):
         groups = [("uring", plan.one(backend="uring", algorithm=algorithm))] if backend == "mmap" and algorithm != "plain" else []
@@ -164,13 +164,13 @@ def heat(plan, published):
 
 
 def _heat_study(parameter, series_by, names, title, unit):
-    """Residency of a study, a figure for each of its kinds of run."""
+    """Residency of a study, with a figure for each kind of run."""
 
     def draw(plan, published):
         drawn = []
         for kind in dict.fromkeys(g[series_by] for g in plan.groups.values()):
             groups = sorted(plan.select(**{series_by: kind}), key=lambda g: _number(g[parameter]))
-            drawn += _heat([(f"{g[parameter]}{unit}", g) for g in groups], f"heat-{plan.name}-{kind}", f"Residency by {title}: {names.get(kind, kind)}", [] if drawn else ["As the heat maps of the advices."])
+            drawn += _heat([(f"{g[parameter]}{unit}", g) for g in groups], f"heat-{plan.name}-{kind}", f"Residency by {title}: {names.get(kind, kind)}", [] if drawn else ["The notes on the heat maps of the advices hold here too."])
         return drawn
 
     draw.__name__ = f"heat_{parameter}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figs. 6 to 9: by the size of the problem."""
+"""Figs. 6 to 9: speed and time by the size of the problem."""
 from analysis import style
 from analysis.cells import BUFFERS_GIB, STENCIL_NAMES, Drawn, Rounds, cell, in_gib, ratio, show
 from analysis.measures import FLOPS, GIB, gupdates, mflops, per_step, size_bytes
@@ -15,7 +15,7 @@ def fig06(plan, published):
     normal, rounds = plan.one(method="normal"), Rounds()
     methods = [m for m in ("aio", "aio5y", "stream") if plan.select(method=m)]
     sizes = _sizes(plan)
-    names = {"aio": "redundant, aio (the paper's)", "aio5y": "skewed-min on aio (aio5y)", "stream": "stream on io_uring (ours)"}
+    names = {"aio": "redundant, aio (the paper's)", "aio5y": "skewed-min on aio (aio5y)", "stream": "stream on io_uring (memext)"}
     speeds = {m: [ratio(plan.one(method=m, size=s), normal, gupdates) for s in sizes] for m in methods}
     figure, ax = style.new(style.ONE, 2.6)
     xs = [size_bytes(s) for s in sizes]
@@ -32,7 +32,7 @@ def fig06(plan, published):
     rows.append(["published: 512 GiB in 32 GiB", published.value("largest-relative"), *["not in the papers"] * (len(methods) - 1)])
     base = show(cell(normal, gupdates), "{:.3f} Gupdates/s")
     return rounds.finish(Drawn("fig06", "Fig. 6: performance at fixed DRAM against problem size", figure, ["Buffers", *[names[m] for m in methods]], rows,
-                               [f"Speed is updates per second, relative to normal execution of the smallest problem, all in DRAM: {base}. The published mark is aio's at 16 times the DRAM; the text does not give the sizes between."]))  # fmt: skip
+                               [f"Speed is updates per second, relative to normal execution of the smallest problem, which is all in DRAM and runs at {base}. The published mark is aio at 16 times the DRAM. The paper's text has no values for the sizes between."]))  # fmt: skip
 
 
 def _by_size(plan, of):
@@ -46,7 +46,7 @@ def _quotients(plan, stencil, sizes, of):
 
 
 def fig07(plan, published):
-    """The paper says what aio takes of mmap's time, so that is drawn; the times are in the table."""
+    """The paper gives the time of aio relative to mmap, so the figure draws this ratio. The table has the times."""
     stencils, sizes, times = _by_size(plan, per_step)
     rounds, quotients = Rounds(), {s: _quotients(plan, s, sizes, per_step) for s in stencils}
     ends = [published.value(f"aio-of-mmap-{end}") for end in ("low", "high")]
@@ -58,8 +58,8 @@ def fig07(plan, published):
     style.size_axis(ax, xs, map(in_gib, sizes), BUFFERS_GIB)
     style.legend_above(figure, ax)
     rows = [[STENCIL_NAMES.get(s, s), size, show(times[s, "aio"][i], "{:.4f}"), show(times[s, "mmap"][i], "{:.4f}"), show(quotients[s][i])] for s in stencils for i, size in enumerate(sizes)]
-    return rounds.finish(Drawn("fig07", "Fig. 7: aio's time of mmap's, by problem size", figure, ["stencil", "Buffers", "aio s a step", "mmap s a step", "aio / mmap"], rows,
-                               [f"Published: aio takes {ends[0]:.0%} to {ends[1]:.0%} of mmap's time, without saying at which size; mmap with 19 points and 1 TiB was ended by the out-of-memory killer."]))  # fmt: skip
+    return rounds.finish(Drawn("fig07", "Fig. 7: time of aio relative to mmap, by problem size", figure, ["stencil", "Buffers", "aio, s per step", "mmap, s per step", "aio / mmap"], rows,
+                               [f"Published: aio takes {ends[0]:.0%} to {ends[1]:.0%} of mmap's time; the paper does not say at which size. The out-of-memory killer killed the run on mmap with 19 points and 1 TiB."]))  # fmt: skip
 
 
 def fig08(plan, published):
@@ -75,7 +75,7 @@ def fig08(plan, published):
     style.legend_above(figure, *axes[0])
     rows = [[STENCIL_NAMES.get(s, s), size, show(speeds[s, "aio"][i], "{:.0f}"), show(speeds[s, "mmap"][i], "{:.0f}"), show(q)] for s in stencils for i, (size, q) in enumerate(zip(sizes, _quotients(plan, s, sizes, mflops)))]
     return rounds.finish(Drawn("fig08", "Fig. 8: effective Mflops of aio and mmap by problem size", figure, ["stencil", "Buffers", "aio Mflops", "mmap Mflops", "aio / mmap"], rows,
-                               [f"Counted as in the slides: {FLOPS['star7']} operations an update for 7 points, {FLOPS['edge19']} for 19. Published values are not given in the text."]))  # fmt: skip
+                               [f"Operations are counted as in the slides: {FLOPS['star7']} for an update with 7 points, {FLOPS['edge19']} with 19 points. The paper's text gives no values."]))  # fmt: skip
 
 
 def fig09(plan, published):
@@ -94,4 +94,4 @@ def fig09(plan, published):
         left = f"{(size_bytes(limit) - shares[i]) / GIB:.3f}" if shares[i] and limit else ""
         rows.append([s, f"{shares[i] / GIB:.3f}" if shares[i] else "", left, show(series["aio"][i], "{:.0f}"), show(series["mmap"][i], "{:.0f}"), show(q)])
     return rounds.finish(Drawn("fig09", "Fig. 9: effective Mflops at fixed DRAM, aio and mmap", figure, ["Buffers", "Blocks GiB", "rest of the DRAM GiB", "aio Mflops", "mmap Mflops", "aio / mmap"], rows,
-                               ["7 points. Both methods have the same Blocks; what they leave of the DRAM is page cache for mmap. Published v" + published.values["fig9-trend"]["note"][1:] + "."]))  # fmt: skip
+                               ["These runs have 7 points. Both methods have the same Blocks; mmap uses the rest of the DRAM as page cache. Published: " + published.values["fig9-trend"]["note"] + "."]))  # fmt: skip

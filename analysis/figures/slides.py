@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The slides: bytes, the profiles of CPU and flash, before and after the optimisation."""
+"""The slides: bytes, profiles of CPU and flash, and times before and after the optimisation."""
 import numpy as np
 
 from analysis import style
@@ -17,7 +17,7 @@ def _of_aio(published, methods, what):
 
 
 def slides_bytes(plan, published):
-    """The slides compare the bytes of the methods, so what is drawn is each method's over aio's."""
+    """The slides compare the bytes of the methods, so the figure draws the bytes of each method / of aio."""
     groups = {m: plan.one(method=m, temporal=True) for m in ("aio", "uring", "mmap", "swap") if plan.select(method=m)}
     others, rounds = [m for m in groups if m != "aio"], Rounds()
     ways = {"read": moved_read, "written, with the initial grid": written_with_both_buffers}
@@ -33,18 +33,18 @@ def slides_bytes(plan, published):
         given = [published.values.get(f"{m}-{way}-gib", {}).get("value") for way in ("read", "write")]
         rows.append([m, show(read), show(wrote), f"{needed[0] / GIB:.3f} + {needed[1] / GIB:.3f}" if needed else "", show(ratio(group, groups.get("aio"), moved_read)),
                      *[g if g is not None else "not in the papers" for g in given], f"{given[0] / published.value('aio-read-gib'):.2f}" if given[0] else ""])  # fmt: skip
-    notes = ["The papers' written bytes contain the initial grid. In the figure ours do too, in the table they do not. Read: by the process (swap: swapped in); written: by the block device (swap: swapped out). "
-             "mmap leaves at the end what is still dirty in the page cache; its counter stops with the stencil phase."]  # fmt: skip
-    return rounds.finish(Drawn("slides-bytes", "Slides: bytes read and written, of aio's", figure,
-                               ["method", "read GiB", "written GiB", "needed GiB (read + written)", "read, of aio's", "published read GiB", "published written GiB", "published read, of aio's"], rows, notes))  # fmt: skip
+    notes = ["The papers' written bytes contain the initial grid. memext's contain it in the figure, but not in the table. The process counts bytes read (swap: swapped in), and the block device counts bytes written (swap: swapped out). "
+             "At the end of a run, mmap leaves dirty pages in the page cache. Its counter stops with the stencil phase, so it does not have them."]  # fmt: skip
+    return rounds.finish(Drawn("slides-bytes", "Slides: bytes read and written, relative to aio", figure,
+                               ["method", "read GiB", "written GiB", "needed GiB (read + written)", "read, relative to aio", "published read GiB", "published written GiB", "published read, relative to aio"], rows, notes))  # fmt: skip
 
 
 PROFILED = ("aio", "mmap", "swap")
-PROFILE_OF = "Each profile is one run, the one of median time of the n in its title"
+PROFILE_OF = "Each profile shows one run: the one with the median time of the n runs in its title"
 
 
 def _median_run(group):
-    """Of the runs with a timeline the one of median time."""
+    """The run of median time, among those with a timeline."""
     runs = sorted((r for r in group.done if r.timeline_path), key=seconds) if group else []
     return runs[(len(runs) - 1) // 2] if runs else None
 
@@ -53,11 +53,11 @@ def _lacks(group):
     """Why there is no profile; "" if there is one."""
     if group is None or not group.done:
         return group.failure if group and group.failure else "not run"
-    return f"{ONE_RUN}: not drawn" if len(group.done) < 2 else "no timeline" if _median_run(group) is None else ""
+    return f"not drawn: {ONE_RUN}" if len(group.done) < 2 else "no timeline" if _median_run(group) is None else ""
 
 
 def _profiles(axes, groups, draw, unit, top=None):
-    """A panel a method, all on one axis of time and one of what is drawn. Returns how many methods have one run alone."""
+    """Draws a panel for each method, all with the same axes. Returns how many methods have a single run."""
     longest, highest = 0.0, 0.0
     for ax, (m, group) in zip(axes, groups.items()):
         ax.set_ylabel(unit)
@@ -79,11 +79,11 @@ def _profiles(axes, groups, draw, unit, top=None):
 
 
 def _finish(rounds, drawn, single, drawn_profiles):
-    """As Rounds.finish, for profiles, which are curves of one run and have their n in their titles."""
+    """Rounds.finish for profiles, which are curves of one run and have their n in their titles."""
     rounds.single += single
     if not drawn_profiles and not rounds.counts:
         return rounds.finish(drawn)
-    rounds.failures += 1  # profiles are there, whatever the panels beside them have
+    rounds.failures += 1  # there are profiles, even if the panels beside them are empty
     return rounds.finish(drawn, PROFILE_OF)
 
 
@@ -101,7 +101,7 @@ def _cpu_rows(plan, published, groups, cores):
 
 
 def cpu_profile(plan, published):
-    """The profiles, and beside them what the slides read from theirs: time over aio's, and the share of it with idle cores."""
+    """The profiles, and beside them what the slides read from their profiles: time relative to aio, and the share of time with idle cores."""
     cores = plan.sessions[-1]["machine"].get("cores", 1) if plan.sessions else 1
     groups, rounds = {m: plan.one(method=m, temporal=True) for m in PROFILED}, Rounds()
 
@@ -116,16 +116,16 @@ def cpu_profile(plan, published):
     axes = grid[0, 0].subgridspec(3, 1).subplots()
     single = _profiles(axes, groups, draw, "% of all cores", 110)
     times, shares = grid[0, 1].subgridspec(2, 1).subplots()
-    style.dots(times, PROFILED[1:], {"time": rounds.row(ratio(groups[m], groups["aio"], seconds) for m in PROFILED[1:])}, "time / aio's", published={"time": _of_aio(published, PROFILED[1:], "seconds")}, names={"time": "ours"})
+    style.dots(times, PROFILED[1:], {"time": rounds.row(ratio(groups[m], groups["aio"], seconds) for m in PROFILED[1:])}, "time / aio's", published={"time": _of_aio(published, PROFILED[1:], "seconds")}, names={"time": "measured here"})
     io = [cell(plan.one(method=m, temporal=True), lambda r: 100 * v if (v := seen(r).get("io_share")) is not None else None) for m in PROFILED]
     given = [(100 * published.value(f"{m}-io-share"), published.paper(f"{m}-io-share")) for m in PROFILED]
-    style.dots(shares, PROFILED, {"time": rounds.row(io)}, "% of the time under\n90 % of the cores", published={"time": given}, value_format="{:.0f}", names={"time": "ours"})
+    style.dots(shares, PROFILED, {"time": rounds.row(io)}, "% of the time under\n90 % of the cores", published={"time": given}, value_format="{:.0f}", names={"time": "measured here"})
     style.legend_above(figure, times, shares)
     drawn = Drawn("cpu-profile", "Slides: CPU utilisation profile", figure,
                   ["method", "execution time", "effective Mflops", "a Block's period", "mean CPU use", "samples under 90 %", "waiting for transfers", "published time", "published Mflops", "published period",
                    "published I/O share of a period"], list(_cpu_rows(plan, published, groups, cores)),
-                  ["CPU use is that of the process, system time included: reclaim and faults of mmap and swap count as busy. The dotted line is the papers' 90 %, under which they count a time as I/O.",
-                   "The published values are those of the slides' first programs, with an iBlock of 32 x 32 rows; these runs have the tuned one. The findings compare them with runs of the same iBlock (fig05-large).", f"{PROFILE_OF}."])  # fmt: skip
+                  ["CPU use is that of the process, system time included: reclaim and faults of mmap and swap count as busy. The dotted line is at 90 %. The papers count the time below this line as I/O.",
+                   "The published values are those of the slides' first programs, with an iBlock of 32 x 32 rows. These runs have the tuned iBlock. The findings compare the published values with runs that have an iBlock of 32 x 32 rows (fig05-large).", f"{PROFILE_OF}."])  # fmt: skip
     return _finish(rounds, drawn, single, any(not _lacks(g) for g in groups.values()))
 
 
@@ -154,12 +154,12 @@ def bandwidth_profile(plan, published):
             rows.append([m, str(run.steps), f"{line.duration_s:.1f} s", f"{both.mean() / 1e6:.0f} MB/s", f"{both.max() / 1e6:.0f} MB/s", f"{period(run):.3f} s", str(len(period_means(line, period(run))[1])), show(flat, "{:.2f}") if not isinstance(flat, style.Gap) else "too short"])
     drawn = Drawn("bandwidth-profile", "Slides: flash bandwidth profile", figure,
                   ["method", "steps", "duration", "mean read + write", "largest sample", "a Block's period", "periods from 5 to 95 %", "coefficient of variation of their means"], rows,
-                  ["How flat a profile is: the coefficient of variation (standard deviation / mean) of read + write bandwidth averaged over each Block's period, from 5 to 95 % of the run. It does not depend on how "
-                   "many samples fall into a Block. The papers' curves are not given in the text; beside them stands that aio achieves almost the maximum bandwidth of the device.", f"{PROFILE_OF}."])  # fmt: skip
+                  ["The last column says how flat a profile is. It is the coefficient of variation (standard deviation / mean) of read + write bandwidth averaged over each Block's period, from 5 to 95 % of the run. It does not depend on how "
+                   "many samples fall into a Block. The slides draw their curves without numbers, and say that aio achieves almost the maximum bandwidth of the device.", f"{PROFILE_OF}."])  # fmt: skip
     return _finish(rounds, drawn, single, any(not _lacks(g) for g in groups.values()))
 
 
-VERSIONS = {"after": "after", "tiled": "tiled engine (ours)"}
+VERSIONS = {"after": "after", "tiled": "tiled engine (memext)"}
 
 
 def before_after(plan, published):
@@ -182,5 +182,5 @@ def before_after(plan, published):
                          show(cell(group, lambda r: 100 * wait_share(r)), "{:.1f} %"), *([given(f"{b}-{s}-seconds", "{} s"), given(f"{b}-{s}-relative", "{}"), given(f"{b}-{s}-mflops", "{}"),
                          given(f"{b}-{s}-period", "{} s"), given(f"{b}-{s}-io-share", "{:.1%}")] if s != "tiled" else ["not in the papers", "", "", "", ""])])  # fmt: skip
     header = ["method", "version", "time", "relative to before", "effective Mflops", "a Block's period", "waiting"]
-    return rounds.finish(Drawn("before-after", "Slides: time after the optimisation, of that before", figure, [*header, *(f"published {h}" for h in ("time", "relative period", "Mflops", "period", "I/O share"))], rows,
-                               ["memext always pads rows and shares z among its threads, so `before` differs by the shape of the iBlock alone (32 x 32 rows, as the slides' first programs); the papers' before had neither."]))  # fmt: skip
+    return rounds.finish(Drawn("before-after", "Slides: time after the optimisation, relative to before", figure, [*header, *(f"published {h}" for h in ("time", "relative period", "Mflops", "period", "I/O share"))], rows,
+                               ["memext always pads rows and shares z among its threads. So `before` differs from `after` by the shape of the iBlock alone (32 x 32 rows, as in the slides' first programs). The papers' programs before the optimisation neither padded rows nor shared z."]))  # fmt: skip

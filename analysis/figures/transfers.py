@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Beyond the papers: io_uring, and the depth of its queue."""
+"""Studies that the papers do not have: io_uring, and the depth of its queue."""
 from analysis import style
 from analysis.cells import METHODS, Drawn, Rounds, cell, ratio, show
 from analysis.measures import GIB, counted, moved, seconds, size_bytes, system_s, wait_share
@@ -13,20 +13,20 @@ def _rate(run):
 
 
 def _note(group):
-    """What the runtime had to do without."""
+    """The report's note on features that the runtime could not use."""
     return group.first(lambda r: r.report["device"]["note"], "") or ""
 
 
 def label_of(group):
-    """A variant by what it did: polling that the device cannot do leaves the run that does not ask for it."""
+    """The name of a variant by what it did. If the device cannot poll, a run that asks for polling is the same as plain io_uring."""
     name = group["variant"]
     return "io_uring again: no polling here" if name == "uring-iopoll" and "not possible" in _note(group) else VARIANTS.get(name, name)
 
 
 def against_itself(again, first):
-    """A sentence: how far one configuration that was run twice is from itself. [] without both."""
+    """A sentence on how far two runs of the same configuration differ; [] unless both exist."""
     found = ratio(again, first, seconds)
-    return [f"{again.id} is the same configuration as {first.id}: time of one over that of the other {show(found, '{:.2f}')}. Differences of that size are noise."] if hasattr(found, "median") else []
+    return [f"{again.id} is the same configuration as {first.id}. It takes {show(found, '{:.2f}')} times as long; differences of this size are noise."] if hasattr(found, "median") else []
 
 
 def uring(plan, published):
@@ -42,7 +42,7 @@ def uring(plan, published):
     rows = [[g["variant"], show(r, "{:.3f}"), show(s, "{:.4f}"), show(cell(g, lambda x: 100 * wait_share(x)), "{:.0f} %"), _note(g)] for g, r, s in zip(groups, rate, system)]
     polled, plain = plan.one(variant="uring-iopoll"), plan.one(variant="uring")
     same = against_itself(polled, plain) if polled and plain and "not possible" in _note(polled) else []
-    return rounds.finish(Drawn("uring", "io_uring and its options against libaio", figure, ["variant", "GB/s", "system CPU s per GiB", "waiting", "what the runtime had to do without"], rows, ["The papers have no io_uring.", *same]))
+    return rounds.finish(Drawn("uring", "io_uring and its options against libaio", figure, ["variant", "GB/s", "system CPU s per GiB", "waiting", "features that were not available"], rows, ["The papers do not use io_uring.", *same]))
 
 
 def in_flight(run):
@@ -50,12 +50,12 @@ def in_flight(run):
 
 
 def reached(group, depth):
-    """The rate where so many requests were ever under way, a Gap that says how many there were elsewhere."""
+    """The rate, if the run reached this many requests in flight; else a Gap that says how many it reached."""
     value, most = cell(group, _rate, timed=True), group.stat(in_flight) if group else None
     return style.Gap(f"at most {most.median:g} in flight") if most and most.median < int(depth) and hasattr(value, "median") else value
 
 
-DEPTHS_NOTE = "GB/s, read and written together. A depth is what was asked for; where fewer requests than that were ever under way the point is left out. The papers have no such values."
+DEPTHS_NOTE = "GB/s counts bytes read and written. The depth is the requested one. The point is left out if a run never had that many requests in flight. The papers have no such values."
 
 
 def queue(plan, published):
@@ -78,4 +78,4 @@ def queue(plan, published):
     same = [text for again, first in twice if first for text in against_itself(again, first)]
     style.same_scale(axes[0], ends)
     style.legend_above(figure, *axes[0])
-    return rounds.finish(Drawn("queue", "Queue depth and request size", figure, ["backend", "request", "", *[f"depth {d}" for d in depths]], rows, [DEPTHS_NOTE, *same]))
+    return rounds.finish(Drawn("queue", "Queue depth and request size", figure, ["backend", "request", "measured", *[f"depth {d}" for d in depths]], rows, [DEPTHS_NOTE, *same]))

@@ -19,7 +19,7 @@ def _ends(published, name):
 
 
 def fig19(plan, published):
-    """The paper says what Blk-Tune takes of the others' time, so ratios are drawn."""
+    """The paper gives the time of Blk-Tune relative to the other tuners, so the figure draws ratios."""
     group, rounds = lambda a, t: plan.one(algorithm=a, tuner=t), Rounds()
     series = {short: rounds.row(ratio(group(a, x), group(a, y), seconds) for x, y in COMPARED) for a, short in SHORT.items()}
     given = [_ends(published, f"{x}-of-{y}") if f"{x}-of-{y}-low" in published.values else None for x, y in COMPARED]
@@ -28,8 +28,8 @@ def fig19(plan, published):
     style.legend_above(figure, ax)
     rows = [[NAMES[a], TUNER_NAMES[t], _parameters(group(a, t)), show(cell(group(a, t), seconds), "{:.2f} s"), show(ratio(group(a, "blk"), group(a, t), seconds))] for a in SHORT for t in TUNER_NAMES]
     p = published.value
-    return rounds.finish(Drawn("fig19", "Fig. 19: times with the three tuners, of each other", figure, ["algorithm", "tuner", "parameters", "time", "Blk-Tune's time, of this"], rows,
-                               [f"Published: Blk-Tune takes {p('blk-of-manual-low'):.0%} to {p('blk-of-manual-high'):.0%} of manual choice, {p('blk-of-naive-low'):.0%} to {p('blk-of-naive-high'):.0%} of Naive-Tune. The paper does not compare Naive-Tune with manual choice by itself."]))  # fmt: skip
+    return rounds.finish(Drawn("fig19", "Fig. 19: times with the three tuners, relative to each other", figure, ["algorithm", "tuner", "parameters", "time", "time of Blk-Tune / this time"], rows,
+                               [f"Published: Blk-Tune takes {p('blk-of-manual-low'):.0%} to {p('blk-of-manual-high'):.0%} of the time of manual choice, and {p('blk-of-naive-low'):.0%} to {p('blk-of-naive-high'):.0%} of the time of Naive-Tune. The paper does not compare Naive-Tune with manual choice."]))  # fmt: skip
 
 
 COMPONENTS = {"update_s": "computation", "blk2blk_s": "copies between Blocks", "wait_s": "waiting for transfers"}
@@ -37,7 +37,7 @@ WAYS = {"buf2blk": "from flash (buf2blk)", "blk2buf": "to flash (blk2buf)"}
 
 
 def _parts(groups, rounds):
-    """({component: medians}, totals as they are drawn, {column: why} of those that are not)."""
+    """({component: medians}, the drawn totals, {column: why it is not drawn})."""
     totals = rounds.row(cell(g, seconds) for _, g in groups)
     lost = {i: v or "not run" for i, v in enumerate(totals) if not isinstance(v, Stat)}
     nothing = float("nan")  # no bar, and a mark in its place
@@ -47,15 +47,15 @@ def _parts(groups, rounds):
 
 
 def _component_rows(groups, rounds):
-    """What the table has of each; single runs too."""
+    """The rows of the table. It has single runs too."""
     for label, g in groups:
         time = {c: cell(g, lambda r, c=c: r.report["time"][c]) for c in (*COMPONENTS, "buf2blk_s", "blk2buf_s")}
         yield [label, show(cell(g, seconds), "{:.2f}"), *(show(v, "{:.2f}") for v in time.values())]
 
 
 COMPONENT_HEADER = ["run", "time s", "update s", "blk2blk s", "wait s", "buf2blk s", "blk2buf s"]
-OVERLAP = ("memext overlaps transfers with computation. So buf2blk and blk2buf are no parts of the time, and `wait` is what they cost. Components are medians; the line is the range of the whole time. "
-           "Published components are not given in the text.")  # fmt: skip
+OVERLAP = ("memext overlaps transfers with computation. So the time is not the sum of buf2blk, blk2buf and computation, and `wait` is what transfers cost. Components are medians, and the line is the range of the total time. "
+           "The paper's text gives no components.")  # fmt: skip
 
 
 def fig20(plan, published):
@@ -88,7 +88,7 @@ def fig21(plan, published):
     style.same_scale(axes, ends)
     style.legend_above(figure, *axes)
     return rounds.finish(Drawn("fig21", "Fig. 21: bytes read and written with the three tuners", figure, ["algorithm", "tuner", "read GiB", "written GiB", "predicted bytes"], rows,
-                               ["Bytes are counted and do not depend on the time, so a single run is drawn too. Published values are not given in the text."]))  # fmt: skip
+                               ["Bytes are counted and do not depend on time, so single runs are drawn too. The paper's text gives no values."]))  # fmt: skip
 
 
 MACHINES = (("crest4", "Fig. 22"), ("crest6", "Fig. 23"))
@@ -110,7 +110,7 @@ def _longer_row(plan, published, machine, name, algorithm, size):
 
 
 def fig22(plan, published):
-    """The papers say how much longer manual choice takes, so that is drawn."""
+    """The papers give how much longer manual choice takes, so the figure draws this ratio."""
     sizes, rounds, rows, ends = _sizes(plan), Rounds(), [], []
     figure, axes = style.new(style.TWO, 2.5, columns=2, sharey=True)
     for ax, (machine, name) in zip(axes, MACHINES):
@@ -126,11 +126,11 @@ def fig22(plan, published):
         for short, (*box, paper) in marks.items():
             style.published_range(ax, *box, paper, f"{short} published, {paper}")
         ends.append((low, max(high, *(1.1 * box[3] for box in marks.values()))))
-        ax.set_title(f"{name}: {limit} GiB of DRAM, for {machine}", loc="left")
+        ax.set_title(f"{name}: {limit} GiB of DRAM stand for {machine}", loc="left")
     style.same_scale(axes, ends, log=True)
     style.legend_above(figure, *axes)
     return rounds.finish(Drawn("fig22", "Figs. 22 and 23: manual choice against Blk-Tune by problem size", figure, ["machine", "algorithm", "Buffers", "Blk-Tune's parameters", "Blk-Tune", "manual", "manual takes longer by", "published"], rows,
-                               ["Two DRAM limits on one machine stand for the papers' crest4 (64 GiB) and crest6 (128 GiB, faster processors and flash). A published range is that of all the paper's sizes."]))  # fmt: skip
+                               ["Two DRAM limits on one machine stand for the papers' crest4 (64 GiB) and crest6 (128 GiB, faster processors and flash). A published range covers all sizes of the paper."]))  # fmt: skip
 
 
 def fig22_components(plan, published):
@@ -149,7 +149,7 @@ def fig22_components(plan, published):
     style.legend_above(figure, left, right)
     rows = list(_component_rows([(label.replace("\n", ", "), g) for label, g in groups], rounds))
     return rounds.finish(Drawn("fig22-components", "Figs. 22 and 23, lower part: time components of aio5y", figure, COMPONENT_HEADER, rows,
-                               [OVERLAP, f"Published: I/O times with Blk-Tune are {published.value('io-low'):.0%} to {published.value('io-high'):.0%} of those with manual choice. I/O time: with a transfer under way, both ways."]))  # fmt: skip
+                               [OVERLAP, f"Published: I/O times with Blk-Tune are {published.value('io-low'):.0%} to {published.value('io-high'):.0%} of those with manual choice. I/O time is the time with a transfer under way, in both directions."]))  # fmt: skip
 
 
 def fig24(plan, published):
@@ -169,11 +169,11 @@ def fig24(plan, published):
     for name, row in groups.items():
         for s, group in zip(sizes, row):
             rows.append([*name.split(", "), s, show(cell(group, search_seconds), "{:.2e} s"), show(cell(group, share_of), "{:.1e}"), show(group.first(lambda r: r.report["search"].get("evaluated")) if group else None)])
-    return rounds.finish(Drawn("fig24", "Fig. 24: tuning time by problem size", figure, ["machine", "search", "Buffers", "search time", "of the predicted run time", "combinations"], rows,
-                               [f"Published: about {published.value('share'):.1%} of the computation for 128 to 512 GiB; seconds are not given in the text."]))  # fmt: skip
+    return rounds.finish(Drawn("fig24", "Fig. 24: tuning time by problem size", figure, ["machine", "search", "Buffers", "search time", "search time / predicted time of the run", "combinations"], rows,
+                               [f"Published: about {published.value('share'):.1%} of the computation for 128 to 512 GiB. The paper's text gives no seconds."]))  # fmt: skip
 
 
 def table2(plan, published):
     rows = [[name, published.values[name]["what"], show(o, "{:.2f}") if isinstance(o, float) else str(o), str(p), "equal" if same else "DIFFERENT"] for name, o, p, same in table2_rows(plan, published)]
-    return Drawn("table2", "Table II and the slides' log, planned offline", None, ["problem and machine", "what", "memext", "published", ""], rows,
-                 ["Planned for the papers' machines and problems, at the papers' size; nothing is run."])  # fmt: skip
+    return Drawn("table2", "Table II and the slides' log, planned offline", None, ["problem and machine", "what", "memext", "published", "verdict"], rows,
+                 ["memext planned for the papers' machines and problems, at the papers' size, and ran nothing."])  # fmt: skip

@@ -6,7 +6,7 @@ from analysis.measures import GIB, VERSIONS, moved_read, per_step, version
 from analysis.stats import Stat
 
 ORDER = [*(("mmap", a) for a in (*VERSIONS, "redundant")), *(("aio", a) for a in ("skewed", "skewed-y", "skewed-min", "redundant"))]
-ROOMS = {"x2": "Buffers twice the DRAM (the paper's)", "x4": "Buffers four times the DRAM"}  # what a plan has of them
+ROOMS = {"x2": "Buffers twice the DRAM (the paper's)", "x4": "Buffers four times the DRAM"}  # a plan may have one or both
 
 
 def _rooms(plan):
@@ -14,7 +14,7 @@ def _rooms(plan):
 
 
 def _row(plan, backend, algorithm):
-    """(cells of the table, {room: time a step over aio5y's with the same DRAM})."""
+    """(cells of the table, {room: time of a step / time of aio5y with the same DRAM})."""
     enough = cell(plan.one(backend=backend, algorithm=algorithm, room="enough"), per_step)
     row, found = [version(backend, algorithm), f"{algorithm} on {backend}", show(enough, "{:.4f} s") if enough is not None else ""], {}
     for room in _rooms(plan):
@@ -29,11 +29,11 @@ def fig12(plan, published):
     rounds, rooms = Rounds(), _rooms(plan)
     made = [_row(plan, *which) for which in ORDER]
     series = {room: rounds.row(found[room] for _, found in made) for room in rooms}
-    figure = None  # where neither a value nor a failure is there to be drawn
+    figure = None  # stays None if there is neither a value nor a failure to draw
     if any(v is not None for column in series.values() for v in column):
         figure, ax = style.new(style.TWO, 2.7)
         style.dots(ax, [version(*which).replace(", ", ",\n") for which in ORDER], series, "time of a step / aio5y's", log=True, names=rooms, value_format="{:.2g}", base="aio5y, with the same DRAM")
         style.legend_above(figure, ax)
-    header = ["version", "in memext", "enough DRAM, per step", *(f"{room} {what}" for room in rooms for what in ("per step", "relative", "GiB read per step"))]
+    header = ["version", "in memext", "per step, with enough DRAM", *(f"{room} {what}" for room in rooms for what in ("per step", "relative", "GiB read per step"))]
     return rounds.finish(Drawn("fig12", "Fig. 12: versions of algorithm-2 with mmap and aio", figure, header, [row for row, _ in made],
-                               ["Relative to aio5y with the same DRAM. mmap1 and mmap1+opt work on the mapping, the others through Blocks. Published values are not given in the text; the findings are, see the verdicts."]))  # fmt: skip
+                               ["Times are relative to aio5y with the same DRAM. mmap1 and mmap1+opt work on the mapping, and all other versions use Blocks. The paper's text gives findings without numbers; the table of findings has them."]))  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The wavefront paper. It compares layouts and ways to run waves, so ratios are drawn; the times are in the tables."""
+"""The wavefront paper. It compares layouts and ways to run waves, so the figures draw ratios. The tables have the times."""
 import math
 
 from analysis import style
@@ -26,17 +26,17 @@ def _time_rows(plan):
 
 
 def _best(groups):
-    """{round: seconds} of the best of several."""
+    """{round: seconds} of the best of several groups."""
     return best_of([by_repeat(g, seconds) for g in groups if g.done])
 
 
 def _failure(*groups):
-    """Of groups none of which ended, why; None without any group."""
+    """Why none of these groups completed; None if there is no group."""
     return next((g.failure for g in groups if g.failure), None)
 
 
 def _of_best(a, b):
-    """A Ratio of the best of each side, or why there is none."""
+    """The Ratio of the best group of each side, or why there is none."""
     if not any(g.done for g in a) or not any(g.done for g in b):
         return _failure(*a, *b)
     return paired(quotient(_best(a), _best(b)))
@@ -57,11 +57,11 @@ def fig7a(plan, published):
     style.legend_above(figure, left, right)
     rows = [*_time_rows(plan), ["row-major / sequential", "best of each", "", "", show(best[0], "{:.2f}")], ["frontier / block", "best of each", "", "", show(best[1], "{:.2f}")]]
     return rounds.finish(Drawn("fig7a", "Wavefront, Fig. 7a: layouts by tile size", figure, ["layout", "tile", "waves", "threads", "time, or ratio of times"], rows,
-                               ["Published: row-major at best ten times the sequential time; frontier 20 % better than block, each with its best tile. Which tile is best in a round is decided by the other rounds."]))  # fmt: skip
+                               ["Published: row-major at best ten times the sequential time; the frontier layout 20 % better than the block layout, each with its best tile. In each round, the other rounds decide which tile is best."]))  # fmt: skip
 
 
 def _chained(group):
-    """The report's word for it; where it has none, more than one wave."""
+    """Are the waves chained? The report says so; where it does not, more than one wave means yes."""
     said = wave_key(group, "chained")
     return bool(said) if said is not None else int(wave_key(group, "waves") or 0) > 1
 
@@ -79,11 +79,11 @@ def fig7b(plan, published):
     rows = [[*h, *row] for h, row in zip(how, _time_rows(plan))]
     rows += [[name, "", "", "", "", show(v, "{:.2f}")] for name, v in zip(("chained / one after the other", "an iteration, chained / alone"), values)]
     return rounds.finish(Drawn("fig7b", "Wavefront, Fig. 7b: chained waves", figure, ["waves", "layout", "tile", "waves a pass", "threads", "time, or ratio of times"], rows,
-                               ["Published: chaining gains 20 %; an iteration takes longer where more than one is under way, without a number."]))  # fmt: skip
+                               ["Published: chaining gains 20 %. An iteration takes longer if more than one is under way; the paper gives no number for this."]))  # fmt: skip
 
 
 def fig4w(plan, published):
-    """Like with like: the matrix za into both layouts, and out of both."""
+    """Compares the conversion of the matrix za into both layouts, and out of both."""
     groups, rounds = list(plan.groups.values()), Rounds()
     ways = {"pre": "from row-major\ninto the layout", "post": "from the layout\nto row-major"}
     cost = {w: lambda r, w=w: r.report.get(f"{w}process", {}).get("za") for w in ways}
@@ -95,4 +95,4 @@ def fig4w(plan, published):
     rows = [[str(wave_key(g, "layout")), _tile(g), *(show(cell(g, cost[w]), "{:.2f} s") for w in ways)] for g in groups]
     rows.append(["frontier / block", "", *(show(v, "{:.2f}") for v in values)])
     return rounds.finish(Drawn("fig4w", "Wavefront, Fig. 4: conversion of layouts", figure, ["layout", "tile", "from row-major", "to row-major"], rows,
-                               ["The times are drawn in the paper and not given in the text: almost the same, but for the conversion into the frontier layout."]))  # fmt: skip
+                               ["The paper draws the times and gives no numbers. They are almost equal, except for the conversion into the frontier layout, which takes longer."]))  # fmt: skip

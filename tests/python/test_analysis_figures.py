@@ -88,7 +88,7 @@ def test_a_single_run_is_not_drawn(recorded, known, draw, plan, values):
         assert measured_points(drawn.figure) and "counted" in foot_of(drawn.figure)
         return
     assert drawn.figure is None or not measured_points(drawn.figure)
-    assert any(note.startswith("One run: not drawn") for note in drawn.notes)
+    assert any("with one run" in note and "not drawn" in note for note in drawn.notes)
 
 
 def test_a_single_run_among_others_is_a_gap(recorded, known):
@@ -96,7 +96,7 @@ def test_a_single_run_among_others_is_a_gap(recorded, known):
     plan.one(method="mmap", temporal=True).runs[1:] = []
     drawn = figures.fig05(plan, known["fig05"])
     assert len(dots_of(drawn.figure.axes[0])[WITH]) == 4 and cells.ONE_RUN in [t.get_text() for t in drawn.figure.axes[0].texts]
-    assert "One run: not drawn (1 point); the table has its number." in drawn.notes and foot_of(drawn.figure).startswith("n = 5 rounds; lines: 95 % interval. ")
+    assert "1 point with one run is not drawn. The table has the number." in drawn.notes and foot_of(drawn.figure).startswith("n = 5 rounds; lines: 95 % interval. ")
 
 
 def test_a_ratio_is_of_pairs():
@@ -285,7 +285,7 @@ def test_polling_that_did_not_happen_is_called_that(recorded):
     first = made_up.group({"variant": "uring"}, 4.0)
     assert transfers.label_of(again) == "io_uring again: no polling here" and transfers.label_of(made_up.group({"variant": "uring-iopoll"})) == "completions polled"
     drawn = transfers.uring(made_up.plan("uring", first, again)["uring"], None)
-    assert any("uring-iopoll is the same configuration as uring: time of one over that of the other 0.75 [0.75 to 0.75, n=6]" in note for note in drawn.notes)
+    assert any("uring-iopoll is the same configuration as uring. It takes 0.75 [0.75 to 0.75, n=6] times as long" in note for note in drawn.notes)
     assert not any("same configuration" in note for note in transfers.uring(made_up.plan("uring", first, made_up.group({"variant": "uring-iopoll"}))["uring"], None).notes)
 
 

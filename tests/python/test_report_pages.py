@@ -35,8 +35,8 @@ def lines_of(figure, gid):
 def test_swap_is_read_ahead_by_the_mapping_on_no_rotational_device():
     """nr_rotate_swap: while such a swap is on, the kernel reads ahead by the place in the file, whatever its setting says."""
     on = {"swap_read_ahead": "true", "storage": {"rotational": False}}
-    assert origin.swap_read_ahead(on) == "by the mapping" and origin.swap_read_ahead({**on, "swap_read_ahead": "false"}) == "by its place in the file"
-    assert origin.swap_read_ahead({**on, "storage": {"rotational": True}}) == "by its place in the file, since the device counts as rotational"
+    assert origin.swap_read_ahead(on) == "by address in the mapping" and origin.swap_read_ahead({**on, "swap_read_ahead": "false"}) == "by position in the file"
+    assert origin.swap_read_ahead({**on, "storage": {"rotational": True}}) == "by position in the file, because the device counts as rotational"
 
 
 def test_the_l3_is_told():
@@ -48,8 +48,8 @@ def test_the_l3_is_told():
 def test_what_throttles_buffered_writes_is_told():
     """Of machines whose record has it."""
     assert origin.throttled({"device": "vda"}) == ""
-    assert origin.throttled({"wbt_lat_usec": "75000", "write_cache": "write back", "mount_options": "rw,discard"}) == ", write-back throttling at 75 ms, cache write back, mounted with discard"
-    assert origin.throttled({"wbt_lat_usec": "0", "mount_options": "rw"}) == ", write-back throttling off, cache not told, mounted without discard"
+    assert origin.throttled({"wbt_lat_usec": "75000", "write_cache": "write back", "mount_options": "rw,discard"}) == ", write-back throttling at 75 ms, write cache: write back, mounted with discard"
+    assert origin.throttled({"wbt_lat_usec": "0", "mount_options": "rw"}) == ", write-back throttling off, write cache: unknown, mounted without discard"
 
 
 def test_findings_draw_effect_interval_and_state():
@@ -87,9 +87,9 @@ def test_predictions_are_those_of_the_reports():
     assert (list(aio.get_xdata()), list(aio.get_ydata())) == ([4.0], [5.0]) and list(mmap.get_ydata()) == [1.0]
     assert [row[:4] for row in drawn.rows] == [["aio", "p", "1", "25%"], ["mmap", "p", "1", "75%"]]
     assert [p.transfer for p in predictions.predictions(found)] == [True, False] and overview.predicted({}) is None
-    assert "Farthest off on aio and uring: p 1 1.25 times the 4.00 s measured (waited 0% of the time: update rate taken too low)." in drawn.notes
+    assert "The largest errors on aio and uring: p 1, predicted 1.25 times the measured 4.00 s (waited 0% of the time: update rate assumed too low)." in drawn.notes
     late = plan("p", group({"run": 1}, 4.0, predicted_seconds=1.0, wait_share=0.8))
-    assert predictions.predictions(late)[0].why == "waited 80% of the time: bandwidth taken too high"
+    assert predictions.predictions(late)[0].why == "waited 80% of the time: bandwidth assumed too high"
 
 
 def with_near(results, ratio, first_age_s=600.0):
@@ -107,8 +107,8 @@ def test_rates_of_the_minute_judge_a_prediction():
     near = predictions.predictions(found)
     assert all(p.ratio == p.near == pytest.approx(1.1) and p.first == pytest.approx(1.5, rel=0.02) and p.computing == pytest.approx(2.0) and p.model == pytest.approx(1.2) for p in near)
     said = predictions.with_which_rates(near)
-    assert said == ["For 28 of them the rates were measured again right before each run (0.5 s before it began). There the error is 10%. With the rates that were measured once, before all runs (10 minutes before, in the median), it is 50%.",
-                    "With the update rate that each run itself had, in place of the one measured before it, the error would be 20%."]
+    assert said == ["For 28 of these configurations the rates were measured again right before each run (0.5 s before it began). With these rates their median error is 10%. With the rates that were measured once, before all runs (10 minutes before, in the median), their median error is 50%.",
+                    "With each run's own update rate, instead of the rate measured before it, the median error would be 20%."]
     assert said[0] in report.prediction_summary(found) and said[0] in overview.predicted(found).notes
     assert overview.predicted(found).rows[0][3].startswith("10%") and overview.predicted(found).rows[0][-1] == "50%"
     del next(iter(found["any"].groups.values())).runs[2].record["near"]
@@ -121,8 +121,8 @@ def test_what_others_took_is_said_beside_an_error():
     for r in next(iter(found["p"].groups.values())).runs:
         r.record.update(other_cpu_s=0.2 * r.record["wall_s"], stolen_cpu_s=0.3 * r.record["wall_s"])
     rough, calm = predictions.predictions(found)
-    assert rough.disturbed and rough.why.endswith("; others took 25% of the CPU time") and not calm.disturbed
-    assert predictions.with_which_rates([rough, calm]) == ["Beside 1 of the 2 the hypervisor and other processes took more than 5% of the CPU time: error 50%, of the others 0%."]
+    assert rough.disturbed and rough.why.endswith("; other work took 25% of the CPU time") and not calm.disturbed
+    assert predictions.with_which_rates([rough, calm]) == ["During the runs of 1 of the 2 configurations, the hypervisor and other processes took more than 5% of the CPU time. The median error of these is 50%, that of the remaining ones 0%."]
 
 
 def test_regret_is_drawn_for_each_choice():
@@ -143,7 +143,7 @@ def mixed_plan(**second):
 def test_mixed_commits_are_flagged():
     """One commit: nothing. Two: a sentence with both, and whether the program was the same; in the figure too."""
     assert origin.mixed(mixed_plan()) == ""
-    assert origin.mixed(mixed_plan(commit="d")) == "Mixed: these runs are of 2 commits (c, d), but of the same program."
+    assert origin.mixed(mixed_plan(commit="d")) == "Mixed: these runs come from 2 commits (c, d), but from the same program."
     said = origin.mixed(mixed_plan(commit="d", program="h"))
     assert "2 programs" in said
 
@@ -151,8 +151,8 @@ def test_mixed_commits_are_flagged():
 def test_the_flag_stands_in_the_picture(tmp_path):
     drawn = figures.enough(made.enough()["enough"], None)
     figure = drawn.figure
-    report.picture(drawn, tmp_path, "Mixed: these runs are of 2 commits (c, d), but of the same program.")
-    assert [t.get_text() for t in figure.texts if t.get_gid() == "mixed"] == ["Mixed: these runs are of 2 commits"]
+    report.picture(drawn, tmp_path, "Mixed: these runs come from 2 commits (c, d), but from the same program.")
+    assert [t.get_text() for t in figure.texts if t.get_gid() == "mixed"] == ["Mixed: these runs come from 2 commits"]
 
 
 # ------------------------------------------------------------------ the page of text
@@ -178,7 +178,7 @@ def test_the_page_has_every_finding_with_its_rule(page):
     for state in {v.state for v in decided}:
         assert f"### {state.capitalize()}" in text and report.how_many(sum(v.state == state for v in decided), state) in text
     order = [text.index(f"### {s.capitalize()}") for s in claim.STATES if f"### {s.capitalize()}" in text]
-    assert order == sorted(order) and verdicts.RULES in text
+    assert order == sorted(order) and all(rule in text for rule in verdicts.RULES) and all(f": {said}" in text for said in verdicts.MEANINGS.values())
 
 
 @of_the_page
@@ -187,7 +187,7 @@ def test_the_page_has_commit_and_machine(page):
     found = results.read_all(RECORDED)
     session = found["fig05"].sessions[-1]
     assert session["machine"]["cpu"] in text and all(r.commit in text for r in found["fig05"].runs)
-    assert "Runs of several commits" in text and "Predicted seconds miss" in text and "## Failed runs" in text
+    assert "have runs of several commits" in text and "Predicted seconds differ from measured seconds by" in text and "## Failed runs" in text
 
 
 @of_the_page
@@ -243,7 +243,7 @@ def test_they_are_read_in_a_column(draw, name, values):
         assert drawn.figure.get_figwidth() in (style.ONE, style.TWO) and feet and feet[0].startswith("n = 6 rounds")
         assert all(t.get_fontsize() >= style.SMALL for t in drawn.figure.findobj(style.plt.Text) if t.get_text())
         alone = draw(made.cut(MADE[name](), 1)[name], KNOWN.get(values))
-        assert alone.figure is None and any("One run: not drawn" in note for note in alone.notes)
+        assert alone.figure is None and any("with one run" in note and "not drawn" in note for note in alone.notes)
 
 
 @pytest.mark.parametrize("name, expected", [("hhrt", {"published": [2.68 / 149, 79.3 / 149]}), ("fig7a", {"best published, wavefront": [10, 0.8]}), ("fig7b", {"waves published, wavefront": [0.8]}),
@@ -287,7 +287,7 @@ def test_speed_marks_what_is_not_right():
         ax = speed.draw(record).axes[0]
         return [t.get_text() for t in ax.texts if "×" in t.get_text()], [label.get_text() for label in ax.get_yticklabels()]
 
-    assert marks(speed_record(predicted=False))[0] == ["1.90  × bytes not as predicted"]
+    assert marks(speed_record(predicted=False))[0] == ["1.90  × the bytes differ from the prediction"]
     assert marks(speed_record({"name": "stream 8x", "why": "its checksum is another"}))[0] == ["1.90  × its checksum is another"]
     assert marks(speed_record({"name": "stream 16x", "why": "no disk"})) == (["× no disk"], ["normal (dram, iblock)", "stream 8x", "stream 16x"])
 
@@ -300,18 +300,18 @@ def test_speed_refuses_what_it_cannot_draw(tmp_path, capsys):
 
 
 def test_results_of_several_sittings(recorded_copy):
-    """Nights add up: each machine and program is a sitting, a finding names those of its runs, and the page has a table of each."""
+    """Nights add up: each machine and program is a session, a finding names those of its runs, and the page has a table of each."""
     found = results.read_all(recorded_copy)
     decided = verdicts.all_verdicts(found, KNOWN)
     text = report.markdown(found, decided)
     there = origin.sittings(found)
-    assert len(there) > 1 and text.count("| machine |") == len(there) and f"## Sitting {len(there)}" in text
+    assert len(there) > 1 and text.count("| machine |") == len(there) and f"## Session {len(there)}" in text
     assert [one.begin for one in there] == sorted(one.begin for one in there)
     other = [one for one in there if one.machine["cpu"] == "another"]
     assert all(set(one.plans) == {"advice"} for one in other) and sum(one.plans["advice"] for one in other) == len(found["advice"].runs)
     order = next(v for v in decided if v.name == "order")
-    assert origin.runs_of(found, order.plans) == "; ".join(f"fig05: {one.plans['fig05']} of sitting {one.number}" for one in there if "fig05" in one.plans) in text
-    assert origin.runs_of(found, ()).startswith(f"all: {len(there[0].runs)} of sitting 1; all: ")
+    assert origin.runs_of(found, order.plans) == "; ".join(f"fig05: {one.plans['fig05']} runs of session {one.number}" for one in there if "fig05" in one.plans) in text
+    assert origin.runs_of(found, ()).startswith(f"all: {len(there[0].runs)} runs of session 1; all: ")
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""analysis/setups.py: what a plan ran, beside what the paper ran; and the L3 cache of a sitting."""
+"""analysis/setups.py: what a plan ran, beside what the paper ran; and the L3 cache of a session."""
 import sys
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def slowed(rate="370MiB"):
 def test_a_plan_says_its_size_its_limits_and_its_sweeps():
     """Size against the paper's, DRAM, Blocks, steps in sweeps, and the rate that the device was limited to."""
     said = setups.line(slowed(), KNOWN)
-    assert said.startswith("fig19: 2 GiB of Buffers, grids of 510 x 510 x 254, DRAM limited to 128MiB, Blocks of 100 MiB, 10 steps in 2 sweeps, device limited to 370MiB a second each way; published: ")
+    assert said.startswith("fig19: 2 GiB of Buffers; grids of 510 x 510 x 254; DRAM limited to 128MiB; Blocks of 100 MiB; 10 steps in 2 sweeps; device limited to 370MiB a second each way. Published: ")
     assert said.endswith("32 GiB of DRAM, crest4 (64 times larger).")
     assert "device not limited" in setups.line(slowed(""), KNOWN)
 
@@ -35,8 +35,8 @@ def test_steps_on_the_mapping_are_sweeps():
 
 
 def test_plans_without_a_paper_say_so():
-    assert setups.line(plan("queue", group({"run": 1}))["queue"], KNOWN).endswith("; no published counterpart.")
-    assert "nothing is computed" in setups.line(made.table2()["table2"], KNOWN) and setups.line(plan("fig05")["fig05"], KNOWN) == ""
+    assert setups.line(plan("queue", group({"run": 1}))["queue"], KNOWN).endswith(". Published: no counterpart in the papers.")
+    assert "computed nothing" in setups.line(made.table2()["table2"], KNOWN) and setups.line(plan("fig05")["fig05"], KNOWN) == ""
     assert "(64 times larger)" in setups.line(plan("fig05-large", group({"run": 1}))["fig05-large"], KNOWN), "the same problem, another size"
 
 
@@ -56,7 +56,7 @@ def test_the_page_has_a_line_for_each_plan_and_the_cache():
         r.record["report"]["seconds"] = 0
     text = report.markdown(found, verdicts.all_verdicts(found, KNOWN))
     assert all(f"- {line}" in text for line in setups.lines(found, KNOWN)) and len(setups.lines(found, KNOWN)) == 2
-    assert "| L3 cache | 480 MiB |" in text and "Order and ratio can be compared" in text
+    assert "| L3 cache | 480 MiB |" in text and "compare order and ratio" in text
     assert not any(row[0] == "L3 cache" for one in origin.sittings(made.table2()) for row in origin.rows(one))
 
 
