@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What does the way to an accelerator cost, and how good is its model?  With `host`, DRAM in the place of a device, so that nothing else differs.
+"""What does the way to an accelerator cost, and how good is its model? Uses the accelerator `host`, DRAM instead of a device, so that nothing else differs.
 
 Runs in turn, on this machine: stream in DRAM; the same with --accel host, whose bus is as fast as memory; and --accel host with a bus of --rate each way and
 --device-memory --memory, with k levels a sweep, few so that the bus decides, and as many as the tuner takes. Rates are measured before each round, into a
@@ -24,21 +24,21 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("-d", "--device", help="a directory for the Buffers (default: in DRAM)")
+    p.add_argument("-d", "--device", help="directory for the Buffers (default: Buffers in DRAM)")
     p.add_argument("-n", "--size", nargs=3, default=["510", "510", "254"], metavar="N")
     p.add_argument("-t", "--steps", type=int, default=256)
-    p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--rate", default="2GB/s")
-    p.add_argument("--memory", default="128MiB")
-    p.add_argument("--slab", type=int, default=4, help="planes a step of those runs")
-    p.add_argument("--few", type=int, default=2, metavar="K", help="levels a sweep where the bus is to decide")
+    p.add_argument("--rounds", type=int, default=5, help="number of rounds (default: 5)")
+    p.add_argument("--rate", default="2GB/s", help="rate of the bus each way in the limited runs (default: 2GB/s)")
+    p.add_argument("--memory", default="128MiB", help="--device-memory of the limited runs (default: 128MiB)")
+    p.add_argument("--slab", type=int, default=4, help="slab of the run with few levels, in planes (default: 4)")
+    p.add_argument("--few", type=int, default=2, metavar="K", help="levels of a sweep in the run that the bus limits (default: 2)")
     p.add_argument("--memext", default=str(ROOT / "build" / "release" / "memext"))
-    p.add_argument("--json", metavar="FILE", help="everything measured")
+    p.add_argument("--json", metavar="FILE", help="write all measurements to FILE")
     return p.parse_args()
 
 
 def memext(o, folder, *words):
-    """The report of a command."""
+    """Runs a command and returns its report."""
     report = folder / "report.json"
     place = ["-d", o.device] if o.device else ["--backend", "dram"]
     done = subprocess.run([o.memext, words[0], "-n", *o.size, *place, "--quiet", "--json", str(report), *words[1:]], stdout=subprocess.DEVNULL,
@@ -84,7 +84,7 @@ def show(results):
 def main():
     o = options()
     if o.rounds < 1 or o.few < 1 or o.steps < o.few:
-        sys.exit("accel_host.py: --rounds and --few are at least 1, --steps at least --few")
+        sys.exit(f"accel_host.py: --rounds {o.rounds} --few {o.few} --steps {o.steps}: --rounds and --few must be at least 1, and --steps at least --few")
     with tempfile.TemporaryDirectory(prefix="memext-accel-") as folder:
         results = measure(o, pathlib.Path(folder))
     show(results)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What does posix_fadvise alone bring a reader that takes a file plane by plane, as `stream` takes a Buffer?
+"""How much does posix_fadvise alone help a reader that reads a file plane by plane, as `stream` reads a Buffer?
 
 Reads all of a file in pieces of --piece bytes, from its beginning to its end and again, until --seconds have passed. A checksum of each
 piece stands for the computation. Advice:
@@ -29,12 +29,12 @@ ADVICES = ("none", *WHOLE, "willneed", "dontneed", "both")
 
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("-d", "--device", default=".", metavar="DIRECTORY", help="on the storage in question")
-    p.add_argument("--advice", choices=ADVICES, required=True)
-    p.add_argument("--size", type=size, default=128 << 20, help="of the file: larger than the memory that the page cache may take")
-    p.add_argument("--piece", type=size, default=PIECE)
-    p.add_argument("--seconds", type=float, default=2.2)
-    p.add_argument("--json", metavar="FILE")
+    p.add_argument("-d", "--device", default=".", metavar="DIRECTORY", help="directory on the storage to measure (default: .)")
+    p.add_argument("--advice", choices=ADVICES, required=True, help="advice to give")
+    p.add_argument("--size", type=size, default=128 << 20, help="size of the file; it must be larger than the memory that the page cache may use (default: 128MiB)")
+    p.add_argument("--piece", type=size, default=PIECE, help="bytes of a read (default: 1MiB)")
+    p.add_argument("--seconds", type=float, default=2.2, help="seconds to measure, at least (default: 2.2)")
+    p.add_argument("--json", metavar="FILE", help="write the object to FILE instead of stdout")
     return p.parse_args()
 
 
@@ -43,7 +43,7 @@ def storage_bytes():
 
 
 def read_all(descriptor, o, buffer):
-    """Once from the beginning to the end."""
+    """Reads the file once, from its beginning to its end."""
     view = memoryview(buffer)
     for at in range(0, o.size, o.piece):
         if o.advice in ("willneed", "both"):

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What would the tiled engine do on more cores than are here?  In simulation: `bench_replay` has the engine's own scheduler take its tiles in virtual time.
+"""How fast would the tiled engine be on more cores than this machine has? This is a simulation: `bench_replay` runs the engine's own scheduler in virtual time.
 
 measure: what a cell takes on one core of this machine with everything in L3, and what a line takes that is not there (medians, in turn); then, on two cores, what the
 replay says beside what the engine does. table: grids, cores and settings, with the figures of --place-ns, --two-ns, --line-ns (of `measure`), for a server with an L3 for
@@ -30,20 +30,20 @@ CASES = [
 
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("what", choices=["measure", "table"])
-    p.add_argument("--replay", default=str(ROOT / "build" / "release" / "bench_replay"))
-    p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("-n", "--size", nargs=3, default=["510", "510", "254"], metavar="N", help="measure: the grid")
-    p.add_argument("--bt", default="64", help="measure: levels")
-    p.add_argument("--place-ns", default="0.33")
-    p.add_argument("--two-ns", default="0.55")
-    p.add_argument("--line-ns", default="1.5")
-    p.add_argument("--gbs", type=float, default=160, help="of DRAM, for each 64 cores")
-    p.add_argument("--group-gbs", default="50", help="of the link of 8 cores and their L3")
-    p.add_argument("--cores", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64, 128])
-    p.add_argument("--more", nargs="*", default=[], help="table: options of bench_replay without their dashes, name=value")
-    p.add_argument("--only", default="", help="table: cases with this in their name")
-    p.add_argument("--json", metavar="FILE", help="everything that bench_replay said")
+    p.add_argument("what", choices=["measure", "table"], help="measure: measure this machine and check the simulation; table: simulate many cores")
+    p.add_argument("--replay", default=str(ROOT / "build" / "release" / "bench_replay"), metavar="PROGRAM", help="bench_replay (default: build/release/bench_replay)")
+    p.add_argument("--rounds", type=int, default=5, help="measure: number of rounds (default: 5)")
+    p.add_argument("-n", "--size", nargs=3, default=["510", "510", "254"], metavar="N", help="measure: cells of the grid (default: 510 510 254)")
+    p.add_argument("--bt", default="64", help="measure: levels of a sweep (default: 64)")
+    p.add_argument("--place-ns", default="0.33", help="table: figure that measure prints (default: 0.33)")
+    p.add_argument("--two-ns", default="0.55", help="table: figure that measure prints (default: 0.55)")
+    p.add_argument("--line-ns", default="1.5", help="table: figure that measure prints (default: 1.5)")
+    p.add_argument("--gbs", type=float, default=160, help="bandwidth of DRAM in GB/s, for each 64 cores (default: 160)")
+    p.add_argument("--group-gbs", default="50", help="bandwidth in GB/s of the link of 8 cores and their L3 (default: 50)")
+    p.add_argument("--cores", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32, 64, 128], help="table: numbers of cores")
+    p.add_argument("--more", nargs="*", default=[], help="table: more options of bench_replay, as NAME=VALUE without the dashes")
+    p.add_argument("--only", default="", help="table: only cases whose name contains this text")
+    p.add_argument("--json", metavar="FILE", help="write all reports of bench_replay to FILE")
     return p.parse_args()
 
 
@@ -55,7 +55,7 @@ def replay(o, *words):
 
 
 def measure(o):
-    """Prints; nothing is judged, for others use the machine as well."""
+    """Measures and prints. Nothing is judged, since other programs may use the machine too."""
     nx, ny, nz = o.size
     grid = ["--nx", nx, "--ny", ny, "--nz", nz, "--nt", o.bt]
     alone = ["--cores", 1, "--gbs", 0, "--group-gbs", 0, "--core-gbs", 0]

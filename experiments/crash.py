@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random campaigns against the command: does every run end with the right bits or with a sentence?
+"""Random campaigns against the command: does every run end with the right bits, or with a sentence that says why not?
 
 A campaign is one problem (an awkward size, stencil and type drawn at random) computed by one algorithm on one kind of place,
 and what goes wrong meanwhile: kill -9, SIGINT, SIGTERM or SIGSTOP at a random moment (while the store is made, the grid
@@ -16,9 +16,9 @@ a hang, a death by any other signal, an output or input that was harmed, a file,
 failure; it is printed with the commands and with the words that repeat the campaign.
 
 usage: experiments/crash.py [--runs 60] [--seed 1] [--skip K] [--only WORD,WORD] [--place DIR] [--patience 240] [--json FILE]
-WORD is a trouble, an algorithm, a backend or a kind of place; several of one sort mean any of them. The exit status is 0
-only when nothing failed. Root is needed for loop devices, small file systems and memory limits; what cannot be done here is
-said and counted.
+WORD is a trouble, an algorithm, a backend or a kind of place; several words of one sort mean any of them. The exit status is 0
+only if nothing failed. Loop devices, small file systems and memory limits need root. The output names and counts campaigns that
+this machine cannot run.
 """
 import argparse
 import collections
@@ -65,7 +65,7 @@ def one(bench, o, number, why_not):
         if left and failure is None:
             ended, failure = "FAILED", f"left behind: {', '.join(left)}"
         return case, ended, failure and {"run": number, "case": str(case), "why": failure, "commands": campaign.lines}
-    sys.exit(f"crash.py: --only {','.join(bench.only)}: nothing of that can be run here: {why_not}")
+    sys.exit(f"crash.py: --only {','.join(bench.only)}: this machine cannot run such a campaign: {why_not}")
 
 
 def again_words(o, number):
@@ -74,7 +74,7 @@ def again_words(o, number):
 
 
 def tell(o, failure):
-    print(f"FAILED: run {failure['run']} ({failure['case']}): {failure['why']}\n    again: {again_words(o, failure['run'])}")
+    print(f"FAILED: run {failure['run']} ({failure['case']}): {failure['why']}\n    to repeat it: {again_words(o, failure['run'])}")
     for line in failure["commands"]:
         print(f"    {line}")
     sys.stdout.flush()
@@ -108,7 +108,7 @@ def summary(o, bench, ends, failures, seconds):
         print(f"FAILED {count} times: {why}")
     wrong = sum("WRONG RESULT" in failure["why"] for failure in failures)
     hangs = sum(failure["why"].startswith("hang") for failure in failures)
-    print(f"{len(failures)} failed, of these {wrong} wrong results and {hangs} hangs")
+    print(f"{len(failures)} campaigns failed; {wrong} of them had wrong results, and {hangs} hung")
     for failure in failures:
         print(f"    {again_words(o, failure['run'])}")
     if o.json:
@@ -119,20 +119,20 @@ def summary(o, bench, ends, failures, seconds):
 
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--runs", type=int, default=60, metavar="N")
-    p.add_argument("--seed", default="1", metavar="S")
+    p.add_argument("--runs", type=int, default=60, metavar="N", help="number of campaigns (default: 60)")
+    p.add_argument("--seed", default="1", metavar="S", help="seed of all random draws (default: 1)")
     p.add_argument("--skip", type=int, default=0, metavar="K", help="begin with campaign K of this seed")
-    p.add_argument("--only", metavar="WORDS", help=f"of {', '.join(dict.fromkeys([*TROUBLES, *ALGORITHMS, *BACKENDS, *PLACES, *ACCELS]))}")
-    p.add_argument("--place", default=str(ROOT / "build"), metavar="DIR", help="directory on storage to work in")
-    p.add_argument("--memext", default=str(ROOT / "build" / "release" / "memext"), metavar="PROGRAM")
+    p.add_argument("--only", metavar="WORDS", help=f"run only campaigns with these words, separated by commas: {', '.join(dict.fromkeys([*TROUBLES, *ALGORITHMS, *BACKENDS, *PLACES, *ACCELS]))}")
+    p.add_argument("--place", default=str(ROOT / "build"), metavar="DIR", help="directory on storage to work in (default: build)")
+    p.add_argument("--memext", default=str(ROOT / "build" / "release" / "memext"), metavar="PROGRAM", help="the memext command to test (default: build/release/memext)")
     p.add_argument("--patience", type=float, default=240, metavar="SECONDS",
-                   help="a run that takes longer hangs; the longest takes seconds, on a machine that does much else a minute")
-    p.add_argument("--json", metavar="FILE", help="counts and failures")
+                   help="a run that takes longer counts as a hang (default: 240). The longest run takes seconds, or a minute on a busy machine")
+    p.add_argument("--json", metavar="FILE", help="write counts and failures to FILE")
     o = p.parse_args()
     known = {*TROUBLES, *ALGORITHMS, *BACKENDS, *PLACES, *ACCELS}
     for word in (o.only or "").split(","):
         if word and word not in known:
-            p.error(f"--only: {word} is none of {', '.join(sorted(known))}")
+            p.error(f"--only {word}: the words are {', '.join(sorted(known))}")
     return o
 
 

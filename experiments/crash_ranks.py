@@ -44,7 +44,7 @@ KILLED = {"local": {128 + signal.SIGKILL}, "openmpi": {128 + signal.SIGKILL}, "m
 
 
 class Wrong(Exception):
-    """What a run did that it may not do."""
+    """A sentence that says what a run did and must not do."""
 
 
 def ranks_of(pid):
@@ -142,7 +142,7 @@ class Campaign:
             err = process.communicate(timeout=self.patience)[1]
         except subprocess.TimeoutExpired:
             if self.link == "local" or not victims or not all(gone(pid) for pid in victims):
-                raise Wrong(f"the run did not end within {self.patience} s after a rank was killed") from None
+                raise Wrong(f"the run did not end within {self.patience} s (--patience) after a rank was killed") from None
             # That of Open MPI 4.1 may wait for ever in PMIx_server_finalize, for a lock of its own.
             process.kill()
             self.counts["mpirun did not end when its ranks had"] += 1
@@ -155,7 +155,7 @@ class Campaign:
         return err
 
     def moment(self):
-        """Of a run's duration: rather early, but that of mpirun's it is that starts first; and in place every other time near the end."""
+        """The moment of the kill as a share of a run's duration: early moments are more likely, except with mpirun, which starts first. In place, every other moment is near the end."""
         if self.in_place and self.dice.random() < 0.5:
             return 0.8 + 0.25 * self.dice.random()
         if self.asked and not self.stands:  # around its first commits
@@ -189,20 +189,20 @@ class Campaign:
         if link == "mpich" and process.returncode > 128 and "libucp" in err:  # UCX ends a rank whose peer has died in the middle of its memory
             self.counts["ranks ended by UCX"] += 1
         elif process.returncode not in expected:
-            raise Wrong(f"exit status {process.returncode} instead of {expected}: {err.strip()}")
+            raise Wrong(f"the exit status is {process.returncode}, and must be one of {sorted(expected)}: {err.strip()}")
         for line in err.splitlines():
             if link == "local" and not line.startswith("memext run: "):
-                raise Wrong(f"not a sentence: {line}")
+                raise Wrong(f"stderr has a line that does not begin with 'memext run: ': {line}")
         self.counts["kills"] += 1
         self.counts[f"kills, {link if ranks > 1 else 'one process'}"] += 1
         return True
 
     def no_state(self):
-        """What a run in place was killed in is not to be gone on from, and that is said."""
+        """--resume must refuse what a kill leaves of a run in place, with a message."""
         process = self.start([self.memext, "run", "--resume", "-d", self.folder, "--ranks", 2, "--threads", 1, "--quiet"])
         err = self.finish(process, [])
         if process.returncode != 2 or not err.startswith("memext run: "):
-            raise Wrong(f"there is no state, and --resume ends with {process.returncode}: {err.strip()}")
+            raise Wrong(f"there is no state, and --resume ends with status {process.returncode}, not with 2 and a message: {err.strip()}")
         self.counts["nothing to resume, said"] += 1
 
     def fresh(self, ranks):
@@ -212,7 +212,7 @@ class Campaign:
         return [*self.words(ranks, True), *self.problem, *self.plan, *every, *self.there(), "--force"]
 
     def wishes(self, last=False):
-        """Of a run that goes on."""
+        """Additional options of a resumed run."""
         if self.stands or not (last or self.also.random() < 0.5):
             return []
         self.asked = True
@@ -220,7 +220,7 @@ class Campaign:
         return self.more
 
     def look(self):
-        """After a kill: does it stand, what the run was asked for? Else nobody has asked."""
+        """After a kill: did a commit store what the run was additionally asked for? If not, the campaign forgets that it asked."""
         if self.asked and not self.stands:
             stores = self.stores()
             newest = self.newest(stores)
@@ -230,7 +230,7 @@ class Campaign:
         self.asked = self.stands
 
     def there(self):
-        """Now and then on an accelerator."""
+        """Options of an accelerator, for some of the runs."""
         possible = "redundant" not in self.plan and "iblock" not in self.plan
         return ["--accel", "host"] if possible and self.also.random() < 0.3 else []
 
@@ -244,12 +244,12 @@ class Campaign:
     def check_end(self):
         found = json.loads(self.report.read_text())["checksum"]
         if found != self.wanted:
-            raise Wrong(f"checksum {found} instead of {self.wanted}")
+            raise Wrong(f"the checksum is {found}, and must be {self.wanted}")
         self.counts["right at the end"] += 1
         stores = self.stores()
         _, ranks, step = self.newest(stores) or (0, 0, -1)
         if step != self.steps or len(stores) != ranks:
-            raise Wrong(f"at the end there are {[str(path) for path in stores]}, at step {step} of {self.steps}")
+            raise Wrong(f"at the end there are the stores {[str(path) for path in stores]}, at step {step} of {self.steps}; only those of the last {ranks} ranks may be left, at the last step")
 
     def run(self):
         self.wanted = self.alone()
@@ -265,7 +265,7 @@ class Campaign:
         for _ in range(self.dice.randint(3, DEATHS)):
             state = self.newest(self.stores())
             if state is None and begun:
-                raise Wrong("the stores of a run that had a state hold none any more")
+                raise Wrong("the stores of a run had a state, and have none any more")
             if state is None and self.in_place and any(self.folder.iterdir()):
                 self.no_state()
             if state is None:
@@ -299,14 +299,14 @@ class Campaign:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--links", default="local", help="with a comma between them: local, openmpi, mpich")
-    parser.add_argument("--in-place", action="store_true")
-    parser.add_argument("--place", type=Path, default=ROOT / "build")
+    parser.add_argument("--kills", type=int, default=100, help="number of kills (default: 100)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of all random draws (default: 1)")
+    parser.add_argument("--links", default="local", help="links to use, separated by commas: local, openmpi, mpich (default: local)")
+    parser.add_argument("--in-place", action="store_true", help="test runs with --in-place")
+    parser.add_argument("--place", type=Path, default=ROOT / "build", help="directory to work in (default: build)")
     parser.add_argument("--memext", type=Path, default=Path(os.environ.get("MEMEXT_BUILD", ROOT / "build" / "release")) / "memext")
-    parser.add_argument("--patience", type=float, default=300)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--patience", type=float, default=300, metavar="SECONDS", help="a run that takes longer counts as a hang (default: 300)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write counts and failures to FILE")
     arguments = parser.parse_args()
     total, failed, seed = collections.Counter(), 0, arguments.seed
     while total["kills"] < arguments.kills:

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Builds memext on a bare Debian 12 and runs one problem on all five backends, in a quarter of the memory that it needs.
 #   experiments/demo.sh [--dir DIR] [--size "NX NY NZ"] [--steps NT] [--dram SIZE] [--no-system]
-#     --dir         where Buffers and swap go: a directory on a disk (default: build/demo)
-#     --no-system   change nothing on the machine: no memory limit, no swap file, no read-ahead, the page cache stays, no packages
-# Prints a table and writes reports and a picture into build/demo. Exit status 0 when every run was verified.
+#     --dir         directory on a disk for Buffers and swap (default: build/demo)
+#     --size        cells of the grid (default: "510 510 510")
+#     --steps       time steps (default: 32)
+#     --dram        DRAM of each run, and its memory limit (default: 512MiB)
+#     --no-system   change nothing on the machine: set no memory limit or read-ahead, make no swap file, keep the page cache, install no packages
+# Prints a table, and writes reports and a picture into build/demo. The exit status is 0 if every run was verified.
 set -u
 . "$(dirname "$0")/lib.sh"
 
@@ -20,22 +23,22 @@ while [ $# -gt 0 ]; do
         shift
         continue
         ;;
-    *) mx_die "unknown option $1; there are --dir, --size, --steps, --dram and --no-system" ;;
+    *) mx_die "unknown option $1; the options are --dir, --size, --steps, --dram and --no-system" ;;
     esac
     shift 2
 done
 
-dram_bytes=$(numfmt --from=iec-i "${dram%B}") || mx_die "--dram $dram is no size; write 512MiB"
+dram_bytes=$(numfmt --from=iec-i "${dram%B}") || mx_die "--dram $dram is not a size; write for instance 512MiB"
 results=$mx_root/build/demo
 memext=$mx_root/build/release/memext
 child=0 store=
-# What Linux sets for a disk that says nothing else: mmap is compared with it, whatever this disk has.
+# The default of Linux for a disk. The run on mmap always has it, whatever read-ahead this disk has.
 ahead_kb=128
 
 registry() { "$mx_python" "$mx_root/experiments/runner/registry.py" "$@"; }
 
-# Also on Ctrl-C: the run under way ends cleanly, its cgroup and swap file go, then the store. After kill -9 the next start of anything that
-# keeps records does it.
+# This also runs on Ctrl-C: the current run ends cleanly, then its cgroup and swap file are removed, and then the store. After kill -9, the next
+# start of any program that keeps records removes them.
 clean_up() {
     if [ "$child" -ne 0 ] && kill -TERM "$child" 2>/dev/null; then wait "$child"; fi
     [ -n "$store" ] && registry clear $$
@@ -45,12 +48,12 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 if [ -z "$system" ]; then
-    mx_say "demo.sh: changes nothing on this machine (--no-system) but files in ${directory:-$results} and $mx_root/build; no run has a memory limit"
+    mx_say "demo.sh: with --no-system this changes only files on this machine, in ${directory:-$results} and $mx_root/build; no run has a memory limit"
 else
     if [ "$(id -u)" -eq 0 ]; then
-        mx_consent "changes while it runs and puts back: a cgroup of $dram around each run where this machine lets one be made; a swap file for one of them and Buffers in ${directory:-$results}; drops the page cache before each run; a read-ahead of $ahead_kb KiB while mmap runs; --no-system leaves out all but the Buffers"
+        mx_consent "While it runs, it limits each run to $dram with a cgroup if this machine allows that, drops the page cache before each run, and sets a read-ahead of $ahead_kb KiB for mmap. It makes Buffers, and a swap file for one run, in ${directory:-$results}. All this is undone afterwards. With --no-system it only makes Buffers"
     else
-        mx_consent "changes while it runs: Buffers in ${directory:-$results}; without root no run has a memory limit or swap space, and the page cache stays; --no-system installs nothing"
+        mx_consent "It makes Buffers in ${directory:-$results} while it runs. Without root, no run has a memory limit or swap space, and the page cache is not dropped. With --no-system it installs nothing"
     fi
     mx_need_packages
 fi
@@ -58,25 +61,25 @@ mx_build release
 mkdir -p "$results"
 rm -f "$results"/*.json "$results"/*.jsonl "$results"/*.log "$results"/demo.*
 directory=${directory:-$results}
-[ -d "$directory" ] || mx_die "$directory is no directory"
+[ -d "$directory" ] || mx_die "--dir $directory is not a directory"
 if mx_is_memory "$directory"; then
-    mx_die "$directory is in memory; name a directory on a disk with --dir"
+    mx_die "--dir $directory is in memory; name a directory on a disk"
 fi
 
-# Two Buffers, and for the swap backend the same once more as swap space, at another time.
+# Two Buffers need this space. The swap backend needs as much swap space, at another time.
 read -r nx ny nz <<<"$size"
 buffers_mib=$((2 * (nx + 2) * (ny + 2) * (nz + 2) * 8 / 1048576))
 swap_mib=$((buffers_mib + 1024))
 needed_mib=$((swap_mib + 512))
 free_mib=$(($(mx_free_bytes "$directory") / 1048576))
 [ "$free_mib" -ge "$needed_mib" ] ||
-    mx_die "$directory has $free_mib MiB free and $needed_mib MiB are needed; name another with --dir"
-# The plans are those of a fresh machine, whatever was calibrated before.
+    mx_die "$directory has $free_mib MiB free, and this needs $needed_mib MiB; name another directory with --dir, or a smaller grid with --size"
+# The tuner plans as on a fresh machine, even if rates were calibrated before.
 export XDG_CACHE_HOME=$results/cache
 rm -rf "$XDG_CACHE_HOME"
-[ -z "$system" ] || registry sweep || mx_die "cannot look for what a killed start left"
+[ -z "$system" ] || registry sweep || mx_die "cannot remove what a killed start left"
 store=$(registry directory $$ memext-demo- "$directory") || mx_die "cannot make a directory in $directory"
-# What carries this ends when a later start finds that this one was killed.
+# If this start is killed, the next start ends processes that carry this variable.
 MEMEXT_OWNER=${store##*/memext-demo-}
 export MEMEXT_OWNER=${MEMEXT_OWNER%-1}
 available_mib=$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo) / 1024))
@@ -88,8 +91,8 @@ skip() { # LABEL REASON NAME
 }
 
 failures=0
-# run NUMBER LABEL LIMIT... memext OPTIONS...: one run, with the command line LIMIT before it. All are recorded alike (--timeline), for
-# what the kernel writes of a mapping is counted nowhere else.
+# run NUMBER LABEL LIMIT... memext OPTIONS...: one run, with the command LIMIT around it. All runs have --timeline, because only the timeline
+# counts what Linux writes of a mapping.
 run() {
     local name=$1-${2//[, ]/} label=$2 limit=() report line status begin=$SECONDS
     shift 2
@@ -118,7 +121,7 @@ path, label, line = sys.argv[1:]
 report = json.load(open(path))
 json.dump({"label": label, "timeline": line, **report}, open(path, "w"), indent=2)
 PYTHON
-    mx_say "  $label: $((SECONDS - begin)) s in all, with initialisation and verification"
+    mx_say "  $label: $((SECONDS - begin)) s in all, initialisation and verification included"
 }
 
 limiting=("$mx_root/experiments/limit-memory" "$dram" --quiet)
@@ -133,7 +136,7 @@ settings=("$mx_root/experiments/with-settings" "$store")
 own_ahead_kb=$("${settings[@]}" read_ahead_kb 2>/dev/null) || own_ahead_kb="an unknown number of"
 ahead=() held_kb=$own_ahead_kb
 if [ -z "$system" ]; then
-    ahead_why="nothing is changed with --no-system"
+    ahead_why="--no-system changes nothing"
 elif [ -z "$limited" ]; then
     ahead_why="mmap was not run"
 elif ahead_why=$("${settings[@]}" "read_ahead_kb=$ahead_kb" --quiet --no-wait -- true 2>&1); then
@@ -146,14 +149,14 @@ mx_say "running on five backends in $store: Buffers of $buffers_mib MiB, $room"
 if [ "$available_mib" -gt $((buffers_mib + 256)) ]; then
     run 1 dram memext --backend dram --algorithm direct --engine iblock --no-fuse
 else
-    skip dram "the reference needs $buffers_mib MiB of memory and $available_mib MiB are available" 1-dram
+    skip dram "the reference needs $buffers_mib MiB of memory, and $available_mib MiB are available" 1-dram
 fi
-# The sweeps do the same work on each backend. Run 7 alone is fused: beside run 6 it shows what that gains.
+# The sweeps do the same work on each backend. Only run 7 is fused: compared with run 6, it shows the gain.
 blocks=(--dram "$dram" --algorithm redundant --no-fuse)
 swap_blocks=$((dram_bytes * 3 / 4 / 1048576))MiB
 stream=(-d "$store" --backend uring --dram "$dram" --algorithm stream)
 if [ -n "$limited" ]; then
-    # Blocks are locked on swap: with a quarter of the DRAM for the pages on their way to and from swap space.
+    # The Blocks are locked in memory on swap. A quarter of the DRAM is left for pages on their way to and from swap space.
     run 2 swap "${limiting[@]}" --swap "${swap_mib}MiB" --swap-dir "$store" -- \
         memext --backend swap --dram "$swap_blocks" --algorithm redundant --no-fuse
     run 3 mmap "${ahead[@]}" "${limit[@]}" memext -d "$store" --backend mmap "${blocks[@]}"
@@ -167,14 +170,14 @@ run 5 uring "${limit[@]}" memext -d "$store" --backend uring "${blocks[@]}"
 run 6 uring "${limit[@]}" memext "${stream[@]}" --no-fuse
 run 7 "uring, fused" "${limit[@]}" memext "${stream[@]}"
 
-notes=(--note "dram is the normal execution with everything in memory: engine iblock, one time step after the other.")
+notes=(--note "dram is the normal execution: everything in memory, engine iblock, one time step after the other.")
 if [ -n "$limited" ]; then
-    notes+=(--note "The others had $dram, page cache included; of these, swap had $swap_blocks for its Blocks.")
+    notes+=(--note "All other runs had $dram of memory, page cache included. Of these, swap had $swap_blocks for its Blocks.")
 else
-    notes+=(--note "The others had $dram for their Blocks, and no memory limit: $why.")
+    notes+=(--note "All other runs had $dram for their Blocks, and no memory limit: $why.")
 fi
 if [ ${#ahead[@]} -gt 0 ]; then
-    notes+=(--note "The read-ahead of the disk was $held_kb KiB while mmap ran, which is the default of Linux, and $own_ahead_kb KiB otherwise.")
+    notes+=(--note "The read-ahead of the disk was $held_kb KiB while mmap ran, which is the default of Linux. Otherwise it was $own_ahead_kb KiB.")
 else
     notes+=(--note "The read-ahead of the disk was $held_kb KiB: ${ahead_why##*with-settings: }.")
 fi

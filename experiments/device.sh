@@ -1,33 +1,33 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# What an accelerator does, on a machine with one: each step alone, under 8 minutes, one result file each and a summary.
+# Measures an accelerator. Each step runs alone, takes less than 8 minutes and writes a result file. `summary` prints a table of all results.
 #   experiments/device.sh STEP[,STEP...] [ACCEL]        ACCEL as of --accel, default auto
-#     bus      bytes per second to the device, from it, both at once; updates per second in its memory (star7 f64; $DEVICE_N^3)
+#     bus      bytes per second to the device, from it and both at once; updates per second in its memory (star7 f64; $DEVICE_N^3)
 #     fuse     updates per second with one and with two levels in one launch (opencl, cuda)
-#     stencils updates per second in its memory, of other stencils and f32
+#     stencils updates per second in its memory, with other stencils and with f32
 #     inside   a whole run in its memory: --algorithm direct
-#     host     Buffers in DRAM, at most 4 GiB of its memory: out of core of the device
-#     flash    Buffers in DEVICE_DIR, the same 4 GiB, beside the model's seconds
-#     ktable   HHRT's table: Gupdates/s by steps k that planes stay there, for problems of 0.75 to 12 times DEVICE_K_CAP, in DRAM
-#     summary  a table of what is there, each aim beside what was measured; every step ends with its own lines of it
-#     pack     (not there, but where memext is built) makes build/device ($DEVICE_OUT/device), and a tar of it: the command, its shared libraries and this script. A machine needs nothing else but
-#              Linux on the same processor, glibc as new as that here, bash, python3, and for CUDA the driver and libnvrtc: build/device/device.sh bus cuda
-#   DEVICE_NVRTC compilers of CUDA that a pack takes along, libnvrtc.so of one generation or several (a driver loads what one of its own generation makes): for machines
-#                with a driver alone. What stands beside them as libnvrtc-builtins goes too
-#   DEVICE_OUT   where results go (default results/device; of a pack, beside it). Where $OUT is set they are copied there too
+#     host     a run with Buffers in DRAM, larger than the memory that it may use on the device (4 GiB)
+#     flash    a run with Buffers in DEVICE_DIR and the same 4 GiB, compared with the seconds that the model predicts
+#     ktable   HHRT's table: Gupdates/s by k, the number of steps that planes stay on the device, for problems of 0.75 to 12 times DEVICE_K_CAP, in DRAM
+#     summary  a table of all results so far, with the aim of each; every step also prints its own lines of this table
+#     pack     run it where memext is built: makes build/device ($DEVICE_OUT/device), and a tar of it, with the command, its shared libraries and this script. The other machine needs Linux on
+#              the same processor, glibc as new as here, bash, python3, and for CUDA the driver and libnvrtc. Run there: device/device.sh bus cuda
+#   DEVICE_NVRTC compilers of CUDA that pack adds: libnvrtc.so of one or several generations, for machines that have only a driver. A driver loads code from a compiler
+#                of its own generation. pack also adds the libnvrtc-builtins that lie beside them
+#   DEVICE_OUT   folder for results (default results/device; in a pack, a folder in it). If $OUT is set, they are copied to $OUT too
 #   DEVICE_DIR   a directory on flash (default .)
-#   DEVICE_N     edge of the grid of bus, fuse, stencils and inside (default 1022); DEVICE_NZ planes of host (default as many as DRAM holds, up to 4094: 64 GiB)
-#   DEVICE_FLASH_NZ  planes of flash (default 2046: 32 GiB there)
-#   DEVICE_NT    steps of host and flash, a fifth of those of inside (default 200); DEVICE_CAP memory of the device for both (default 4GiB)
-#   DEVICE_K_N, DEVICE_K_CAP  rows of ktable's planes and its memory of the device (defaults 510, 1GiB)
-# With no device: DEVICE_N=126 DEVICE_NZ=254 DEVICE_FLASH_NZ=254 DEVICE_NT=8 DEVICE_CAP=16MiB DEVICE_K_N=62 DEVICE_K_CAP=4MiB tries all of it in a minute, by host or
-# by opencl on a CPU: those figures are no device's.
-# Aims, on an H200: 160 Gupdates/s in its memory (star7 f64), 300 with two levels a launch, from DRAM 85 % of the run inside, from flash within 15 % of the model.
+#   DEVICE_N     edge of the grid of bus, fuse, stencils and inside (default 1022); DEVICE_NZ: planes of host (default: as many as DRAM holds, up to 4094, which is 64 GiB)
+#   DEVICE_FLASH_NZ  planes of flash (default 2046, which is 32 GiB)
+#   DEVICE_NT    steps of host and flash; inside makes five times as many (default 200); DEVICE_CAP: memory of the device for host and flash (default 4GiB)
+#   DEVICE_K_N, DEVICE_K_CAP  edge of the planes of ktable, and its memory of the device (defaults 510, 1GiB)
+# Without a device: DEVICE_N=126 DEVICE_NZ=254 DEVICE_FLASH_NZ=254 DEVICE_NT=8 DEVICE_CAP=16MiB DEVICE_K_N=62 DEVICE_K_CAP=4MiB tries all steps in a minute, with ACCEL
+# host, or opencl on a CPU. Those figures say nothing about a device.
+# Aims on an H200: 160 Gupdates/s in its memory (star7 f64), 300 with two levels a launch, 85 % of the run inside for Buffers in DRAM, and within 15 % of the model for flash.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 if [ -x "$here/bin/memext" ]; then # a pack
     root=$here
-    python=$(command -v python3) || { echo "device.sh: there is no python3 here" >&2; exit 2; }
+    python=$(command -v python3) || { echo "device.sh: python3 is not installed; install it, or put it on PATH" >&2; exit 2; }
     build=$here/bin
     own="env LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 else
@@ -49,17 +49,17 @@ k_cap=${DEVICE_K_CAP:-1GiB}
 dir=${DEVICE_DIR:-.}
 step_end=0
 
-# value FILE KEY: of the JSON object in FILE; 0 where there is none.
+# value FILE KEY: the value of KEY in the JSON object in FILE; 0 if there is none.
 value() { "$python" -c 'import json, sys; print(json.load(open(sys.argv[1])).get(sys.argv[2]) or 0)' "$out/$1" "$2" 2>/dev/null || echo 0; }
 
-# planned: the accelerator with the rates that step bus measured, for the model.
+# planned: the accelerator, with the rates that step bus measured for the model.
 planned() {
     local bus updates
     bus=$(value bus.json both_bytes_per_s_each) updates=$(value bus.json updates_per_second)
     if [ "$bus" = 0 ]; then echo "$accel"; else echo "$accel,rate=$bus,updates=$updates"; fi
 }
 
-# limited WORDS...: for what is left of 460 s since the step began, whatever went before.
+# limited WORDS...: runs a command for at most the rest of the 460 s of its step.
 limited() {
     local left=$((step_end - SECONDS))
     $own timeout $((left > 1 ? left : 1)) "$@"
@@ -68,11 +68,11 @@ limited() {
 run() { # run FILE WORDS...
     local file=$1
     shift
-    # The initial grid is made before, by the CPU, and is none of the device's time.
+    # The CPU makes the initial grid first, so that this does not count as time of the device.
     limited "$build/memext" run --no-fuse "$@" --accel "$(planned)" --quiet --json "$out/$file"
 }
 
-# room GIB: touches as much memory, for there are virtual machines that have it only then, and says how much there is of what was asked for.
+# room GIB: touches this much memory, because some virtual machines get their memory only then. Prints how many GiB of it there are.
 room() {
     "$python" - "$1" <<'PYTHON'
 import mmap, sys, time
@@ -117,7 +117,7 @@ inside() {
     run inside.json -n "$n" "$n" "$n" -t $((nt * 5)) --backend dram --algorithm direct
 }
 
-host() { # as many planes as there is DRAM for, where it is not said how many
+host() { # DEVICE_NZ planes, or as many as DRAM holds
     local nz=${DEVICE_NZ:-} gib
     if [ -z "$nz" ]; then
         gib=$(room 72)
@@ -127,7 +127,7 @@ host() { # as many planes as there is DRAM for, where it is not said how many
     run host.json -n "$n" "$n" "$nz" -t "$nt" --backend dram --algorithm stream --device-memory "$cap"
 }
 
-flash() { # in a folder of its own, where one that was cut off has left a store of nobody's
+flash() { # in its own folder; a store that an interrupted step left there may be overwritten
     mkdir -p "$dir/memext-device" && rates_of "$dir/memext-device" &&
         run flash.json -n "$n" "$n" "$flash_nz" -t "$nt" -d "$dir/memext-device" --force --algorithm stream --device-memory "$cap"
     local status=$?
@@ -135,7 +135,7 @@ flash() { # in a folder of its own, where one that was cut off has left a store 
     return $status
 }
 
-# rates_of FOLDER: what the flash there does, for the model. For all of a machine's runs alike: --calibrate keeps it.
+# rates_of FOLDER: measures the flash there for the model. --calibrate keeps the rates, so all runs of a machine use the same ones.
 rates_of() { $own timeout 120 "$build/memext" tune --calibrate -n "$n" "$n" "$flash_nz" -t "$nt" -d "$1" --quiet >/dev/null; }
 
 # One line of the table: k, quarters of the memory that both arrays take, planes, slab.
@@ -150,13 +150,13 @@ print(json.dumps({"updates_per_second": r.get("updates_per_second"), "status": r
     echo "{\"times_memory\": $(awk "BEGIN {print $2 / 4}"), \"k\": $1, \"result\": $line}"
 }
 
-# The pipeline is k planes deep, and what does not fit is reported so. A run that is cut off leaves none.
+# The pipeline is k planes deep. A problem that does not fit is reported as such, and a run beyond its time limit has no result.
 ktable() {
     local memory slab quarters k
     memory=$("$python" -c 'import re, sys
 m = re.fullmatch(r"(\d+)([KMG])iB", sys.argv[1])
 print(int(m[1]) << {"K": 10, "M": 20, "G": 30}[m[2]])' "$k_cap") || return
-    # Slabs of an eighth of the planes that it holds of both arrays.
+    # A slab has an eighth of the planes of both arrays that fit into this memory.
     slab=$((memory / 16 / (k_n + 2) / (k_n + 2) / 8))
     for quarters in 3 6 12 24 48; do
         for k in 1 8 16 32 64; do
@@ -166,7 +166,7 @@ print(int(m[1]) << {"K": 10, "M": 20, "G": 30}[m[2]])' "$k_cap") || return
     rm -f "$out/.ktable"
 }
 
-summary() { # summary [STEP]: of that step alone
+summary() { # summary [STEP]: the table, or the lines of one step
     "$python" - "$out" "$@" <<'PYTHON'
 import json, pathlib, sys
 
@@ -193,7 +193,7 @@ def aim(value, least, text, most=None):
 
 
 def whole_run(step, result):
-    """A line for a run of the command; its rate, 0 where there is none."""
+    """Prints a line for a run of the command. Returns its rate, 0 if there is none."""
     if not result or result.get("status") != "done":
         say(step, "not run" if not result else result.get("error") or result.get("status"))
         return 0
@@ -202,8 +202,8 @@ def whole_run(step, result):
     exact = "as predicted" if all(a == b for a, b in moved) else f"NOT as predicted: {moved[0][1]} + {moved[1][1]}"
     model = result["accelerator"]["model"] if "model" in result.get("accelerator", {}) else {}
     if result.get("accelerator", {}).get("pinned") is False and result["accelerator"]["name"] == "cuda":
-        say(step, "the memory that copies go through could not be pinned: they are slower than they could be")
-    say(step, f"{rate:.2f} Gupdates/s; bt {plan['bt']}, by {plan['by']}, slab {plan['slab']}; {model.get('decides', '?')} decides; bus {moved[0][0]} + {moved[1][0]} bytes, {exact}")
+        say(step, "the staging memory of copies could not be pinned, so they are slower")
+    say(step, f"{rate:.2f} Gupdates/s; bt {plan['bt']}, by {plan['by']}, slab {plan['slab']}; by the model, {model.get('decides', '?')} takes longest; {moved[0][0]} + {moved[1][0]} bytes over the bus, {exact}")
     return rate
 
 
@@ -211,7 +211,7 @@ bus, inside, host, flash = (load(f"{name}.json") for name in ("bus", "inside", "
 if bus:
     rate = bus["updates_per_second"] / 1e9
     say("bus", f"{bus['accelerator']}: {bus['device']}")
-    say("bus", f"{bus['put_bytes_per_s'] / 1e9:.1f} GB/s to it, {bus['get_bytes_per_s'] / 1e9:.1f} from it, {bus['both_bytes_per_s_each'] / 1e9:.1f} each at once")
+    say("bus", f"{bus['put_bytes_per_s'] / 1e9:.1f} GB/s to the device, {bus['get_bytes_per_s'] / 1e9:.1f} GB/s from it, {bus['both_bytes_per_s_each'] / 1e9:.1f} GB/s each way at once")
     say("bus", f"{rate:.2f} Gupdates/s in its memory, {bus['stencil']} {bus['dtype']}{aim(rate, 160, 'at least 160')}")
 else:
     say("bus", "not run")
@@ -226,7 +226,7 @@ if not lines("stencils.jsonl"):
     say("stencils", "not run")
 within = whole_run("inside", inside)
 if within and bus:
-    say("inside", f"{1e11 * within / bus['updates_per_second']:.0f} % of the kernel alone")
+    say("inside", f"{1e11 * within / bus['updates_per_second']:.0f} % of the speed of the kernel alone (step bus)")
 from_dram = whole_run("host", host)
 base = within or (bus["updates_per_second"] / 1e9 if bus else 0)
 if from_dram and base:
@@ -236,9 +236,11 @@ for step, result in (("inside", inside), ("host", host), ("flash", flash)):
         whole_run(step, result)
     if result and result.get("status") == "done":
         off = result["seconds"] / result["predicted_seconds"] if result["predicted_seconds"] else 0
-        say(step, f"{result['seconds']:.2f} s, {off:.2f} of the predicted {result['predicted_seconds']:.2f} s" + (aim(off, 0.85, "0.85 to 1.15", 1.15) if step == "flash" else ""))
+        say(step, f"{result['seconds']:.2f} s, {off:.2f} times the predicted {result['predicted_seconds']:.2f} s" + (aim(off, 0.85, "0.85 to 1.15", 1.15) if step == "flash" else ""))
 rows = lines("ktable.jsonl")
-say("ktable", "Gupdates/s; k =  " + "".join(f"{k:>9}" for k in sorted({r["k"] for r in rows})) if rows else "not run")
+say("ktable", "Gupdates/s by problem size and by k, the steps that planes stay on the device" if rows else "not run")
+if rows:
+    say("ktable", "             k =  " + "".join(f"{k:>9}" for k in sorted({r["k"] for r in rows})))
 for times in sorted({r["times_memory"] for r in rows}):
     of = {r["k"]: r["result"].get("updates_per_second") for r in rows if r["times_memory"] == times}
     say("ktable", f"{times:>5} times the memory" + "".join(f"{of[k] / 1e9:9.2f}" if of.get(k) else "        -" for k in sorted(of)))
@@ -248,20 +250,20 @@ PYTHON
 pack() {
     local at=${DEVICE_OUT:-$root/build} folder name
     folder=$at/device
-    [ -x "$build/memext" ] && [ -x "$build/bench_accel" ] || { echo "device.sh: $build has no memext and bench_accel: build them first (cmake --build --preset release)" >&2; return 2; }
+    [ -x "$build/memext" ] && [ -x "$build/bench_accel" ] || { echo "device.sh: $build lacks memext or bench_accel; build them with cmake --preset release && cmake --build --preset release" >&2; return 2; }
     rm -rf "$folder" && mkdir -p "$folder/bin" "$folder/lib" || return
     for name in memext bench_accel; do cp "$build/$name" "$folder/bin/" && strip "$folder/bin/$name" || return; done
     cp "$here/device.sh" "$folder/" || return
-    # What belongs to the C library is that machine's own.
+    # The other machine has its own C library.
     ldd "$build/memext" "$build/bench_accel" | awk '$3 ~ /^\// {print $3}' | sort -u | grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' | xargs -I {} cp -L {} "$folder/lib/" || return
-    for name in ${DEVICE_NVRTC:-}; do # by the name that it is looked for by
+    for name in ${DEVICE_NVRTC:-}; do # under its SONAME, by which it is loaded
         cp -L "$name" "$folder/lib/$(readelf -d "$name" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')" || return
         name=$(find "$(dirname "$(realpath "$name")")" -maxdepth 1 -name 'libnvrtc-builtins.so.*' ! -type l)
         [ -z "$name" ] || cp $name "$folder/lib/" || return
     done
     env LD_LIBRARY_PATH="$folder/lib" "$folder/bin/memext" --version || return
     tar -C "$at" -czf "$at/device.tar.gz" device || return
-    echo "$folder and $at/device.tar.gz, $(du -sh "$at/device.tar.gz" | cut -f1); needs glibc $(cat "$folder"/bin/* "$folder"/lib/* | grep -aoE 'GLIBC_2\.[0-9]+' | sort -uV | tail -1 | cut -c7-)"
+    echo "$folder and $at/device.tar.gz, $(du -sh "$at/device.tar.gz" | cut -f1); the other machine needs glibc $(cat "$folder"/bin/* "$folder"/lib/* | grep -aoE 'GLIBC_2\.[0-9]+' | sort -uV | tail -1 | cut -c7-)"
 }
 
 case ,$steps, in

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From file to file: how much longer does a run take than its stencil phase?
 
-Runs in turn and several times over, from one .npy file to another on the same storage: the program before (--before; else this one
-with --no-fuse), and this one. Per round: the stencil phase and the wall time of the one before, the wall time of this one, and
-the ratios of both walls to the stencil phase before; at the end their medians, and where the time goes. The input is dropped from the
-page cache before every run, --cached leaves it there. All checksums must be the same, and every phase must have moved what
-was predicted; else the exit status is 1.
+Compares two programs, which run in turn and several times, from one .npy file to another on the same storage: `before` (--before, or else
+memext with --no-fuse) and `now` (memext). For each round it prints the stencil phase and the wall time of `before`, the wall time of `now`,
+and the ratios of both wall times to the stencil phase of `before`. At the end it prints medians, and where the time goes. It drops the
+input from the page cache before every run, unless --cached is given. All checksums must be equal, and every phase must have moved the
+bytes that were predicted; else the exit status is 1.
 
 usage: experiments/file_to_file.py [--before MEMEXT] [--size NX NY NZ] [--steps 128,64] [--factor 8] [--repeats 5] [--cached]
                                    [--no-limit] [--device DIR] [--json FILE]
@@ -35,16 +35,16 @@ SLACK = 64 * MIB  # what a process needs besides --dram
 
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--memext", default=str(ROOT / "build" / "release" / "memext"))
-    p.add_argument("--before", metavar="MEMEXT", help="the program to compare with")
+    p.add_argument("--memext", default=str(ROOT / "build" / "release" / "memext"), help="the program `now` (default: build/release/memext)")
+    p.add_argument("--before", metavar="MEMEXT", help="the program `before` (default: the program `now` with --no-fuse)")
     p.add_argument("--size", nargs=3, type=int, default=[510, 510, 1022], metavar=("NX", "NY", "NZ"))
-    p.add_argument("--steps", default="128,64")
-    p.add_argument("--factor", type=float, default=8, help="Buffers against DRAM budget")
-    p.add_argument("--repeats", type=int, default=5)
-    p.add_argument("--cached", action="store_true")
-    p.add_argument("--no-limit", action="store_true", help="--dram alone, no memory limit around the runs")
-    p.add_argument("--device", default=str(ROOT / "build"))
-    p.add_argument("--json", metavar="FILE", help="every run")
+    p.add_argument("--steps", default="128,64", help="numbers of steps to measure, separated by commas")
+    p.add_argument("--factor", type=float, default=8, help="size of the Buffers divided by --dram (default: 8)")
+    p.add_argument("--repeats", type=int, default=5, help="number of rounds (default: 5)")
+    p.add_argument("--cached", action="store_true", help="leave the input in the page cache")
+    p.add_argument("--no-limit", action="store_true", help="set no memory limit around the runs; they have --dram alone")
+    p.add_argument("--device", default=str(ROOT / "build"), metavar="DIR", help="directory on the storage to use (default: build)")
+    p.add_argument("--json", metavar="FILE", help="write all runs to FILE")
     return p.parse_args()
 
 
@@ -102,12 +102,12 @@ def compare(o, folder, steps):
         before, now = pair
         good &= before["checksum"] == now["checksum"] and as_predicted(now) and as_predicted(before)
         rounds.append(pair)
-        print(f"{steps} steps: before stencil {before['stencil']:.2f} s, wall {before['wall']:.2f} s ({before['wall'] / before['stencil']:.2f}); "
-              f"now stencil {now['stencil']:.2f} s, wall {now['wall']:.2f} s: {now['wall'] / before['stencil']:.2f} of the stencil phase before",
+        print(f"{steps} steps: before: stencil phase {before['stencil']:.2f} s, wall time {before['wall']:.2f} s ({before['wall'] / before['stencil']:.2f} times the stencil phase before); "
+              f"now: stencil phase {now['stencil']:.2f} s, wall time {now['wall']:.2f} s ({now['wall'] / before['stencil']:.2f} times the stencil phase before)",
               flush=True)
     ratios = [[pair[k]["wall"] / pair[0]["stencil"] for pair in rounds] for k in (0, 1)]
-    print(f"{steps} steps, medians of {len(rounds)}: wall / stencil phase before {statistics.median(ratios[0]):.2f}, now {statistics.median(ratios[1]):.2f}; "
-          f"wall now / wall before {statistics.median(pair[1]['wall'] / pair[0]['wall'] for pair in rounds):.2f}")
+    print(f"{steps} steps, medians of {len(rounds)} rounds: wall time / stencil phase before: before {statistics.median(ratios[0]):.2f}, now {statistics.median(ratios[1]):.2f}; "
+          f"wall time now / before {statistics.median(pair[1]['wall'] / pair[0]['wall'] for pair in rounds):.2f}")
     for name, phase in rounds[-1][1]["phases"].items():
         print(f"  {name:9} {phase['seconds']:7.3f} s  read {phase.get('read_bytes', 0) / 1e9:6.2f} GB, write {phase.get('write_bytes', 0) / 1e9:6.2f} GB")
     return rounds, good
@@ -127,7 +127,7 @@ def main():
     if o.json:
         pathlib.Path(o.json).write_text(json.dumps(results, indent=1))
     if not good:
-        print("checksums differ, or bytes are not those that were predicted", file=sys.stderr)
+        print("file_to_file.py: the checksums differ, or a run moved other bytes than predicted; --json FILE has all runs", file=sys.stderr)
     return 0 if good else 1
 
 

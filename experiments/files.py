@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast does the Python package import and export files, with how much DRAM, and are the sources as they were?
+"""How fast does the Python package import and export files, how much DRAM does it need, and do the sources stay unchanged?
 
 Needs the installed package (`pip install .`) with h5py, netCDF4, zarr, tifffile and segyio; formats whose library is missing are left out. For each
 format a volume of float32 is written, read into a store by memext.Run, and the store's field is written again:
@@ -33,12 +33,12 @@ WRITE_PIECE = 8 << 20
 
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("-d", "--device", default=".", type=pathlib.Path, metavar="DIRECTORY")
-    p.add_argument("--cells", type=int, default=400, help="of an edge of the volume")
-    p.add_argument("--dram", default="64MiB", help="for each import")
-    p.add_argument("--repeat", type=int, default=3, help="of each time the smallest counts")
-    p.add_argument("--formats", default=",".join(FORMATS), help="of these: " + ", ".join(FORMATS))
-    p.add_argument("--json", type=pathlib.Path)
+    p.add_argument("-d", "--device", default=".", type=pathlib.Path, metavar="DIRECTORY", help="directory on the storage to measure (default: .)")
+    p.add_argument("--cells", type=int, default=400, help="cells of an edge of the volume (default: 400)")
+    p.add_argument("--dram", default="64MiB", help="DRAM of each import (default: 64MiB)")
+    p.add_argument("--repeat", type=int, default=3, help="how often each time is measured; the smallest one counts (default: 3)")
+    p.add_argument("--formats", default=",".join(FORMATS), help="formats to measure, separated by commas: " + ", ".join(FORMATS))
+    p.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the results to FILE")
     return p.parse_args()
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What do the first stores through a mapping cost, by the state of the file's extents and by who brings the pages in?
+"""What do the first stores through a mapping cost? This depends on the state of the file's extents, and on how its pages are made resident.
 
---extents unwritten   the file is allocated and no more: there is nothing to read
---extents written     it has been written and is not in the page cache
+--extents unwritten   the file is only allocated: there is nothing to read
+--extents written     the file was written, and is not in the page cache
 --how touch           each page faults at its first store
 --how populate        madvise(MADV_POPULATE_WRITE) over all of it first (Linux 5.14)
 
@@ -13,7 +13,7 @@ A round makes a file, which is not timed, maps it, copies into all of it and syn
     populate_us, store_us, sync_us    the call, the copying, msync and fsync
     read_ratio, faults_a_page         bytes that the storage read, of those stored; minor and major faults
 
-Exit status 77: this kernel lacks MADV_POPULATE_WRITE, or the file system cannot allocate.
+Exit status 77: this Linux has no MADV_POPULATE_WRITE, or the file system cannot allocate extents.
 
 usage: experiments/first_stores.py -d DIRECTORY --extents unwritten|written --how touch|populate [--size 256MiB] [--seconds 2.2] [--json FILE]
 """
@@ -37,12 +37,12 @@ NAMES = ("populate", "store", "sync")
 
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("-d", "--device", default=".", metavar="DIRECTORY", help="on the file system in question")
-    p.add_argument("--extents", choices=("unwritten", "written"), required=True)
-    p.add_argument("--how", choices=("touch", "populate"), required=True)
-    p.add_argument("--size", type=size, default=256 << 20, help="of the file: it is to fit into memory")
-    p.add_argument("--seconds", type=float, default=2.2, help="measured at least")
-    p.add_argument("--json", metavar="FILE")
+    p.add_argument("-d", "--device", default=".", metavar="DIRECTORY", help="directory on the file system to measure (default: .)")
+    p.add_argument("--extents", choices=("unwritten", "written"), required=True, help="state of the extents before the stores")
+    p.add_argument("--how", choices=("touch", "populate"), required=True, help="how pages are made resident")
+    p.add_argument("--size", type=size, default=256 << 20, help="size of the file; it must fit into memory (default: 256MiB)")
+    p.add_argument("--seconds", type=float, default=2.2, help="seconds to measure, at least (default: 2.2)")
+    p.add_argument("--json", metavar="FILE", help="write the object to FILE instead of stdout")
     return p.parse_args()
 
 
@@ -52,10 +52,10 @@ def absent(text):
 
 
 def allocate(descriptor, count):
-    """Not posix_fallocate, which writes where the file system cannot allocate."""
+    """Allocates extents. posix_fallocate would write if the file system cannot allocate."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.fallocate(descriptor, 0, ctypes.c_long(0), ctypes.c_long(count)) != 0:
-        absent(f"this file system allocates no extents: {os.strerror(ctypes.get_errno())}")
+        absent(f"this file system cannot allocate extents: {os.strerror(ctypes.get_errno())}")
 
 
 def prepare(descriptor, o):
@@ -73,7 +73,7 @@ def populate(mapped):
         mapped.madvise(POPULATE_WRITE)
     except OSError as error:
         if error.errno == errno.EINVAL:
-            absent("this kernel has no MADV_POPULATE_WRITE (Linux 5.14)")
+            absent("this Linux has no MADV_POPULATE_WRITE (it came with Linux 5.14)")
         raise
 
 

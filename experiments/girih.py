@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is engine tiled faster than Girih's multi-core wavefront diamonds?  Both with the same stencil, in turn, medians of paired rounds.
+"""Is engine tiled faster than Girih's multi-core wavefront diamonds? Both run the same stencil in turn, and medians of paired rounds are compared.
 
-Measures, in every round: star7 in f64 of 512^3 by each program of Girih that is named, one or several builds of its mwd_kernel (github.com/ecrc/girih); of memext
-the peak in L2 (bench_engine), engine tiled with all of 510^3 in DRAM, and stream out of core at 8 times the DRAM, each with the kernels of every instruction
-set asked for. In each round the fastest Girih counts. --diamond and --wavefronts default to what was best on 2 cores. Without --girih the others are measured, and the table has no ratios to Girih.
+Every round measures star7 in f64: with each program of Girih that is named (builds of its mwd_kernel, github.com/ecrc/girih) on 512^3, and with memext. Of memext it measures
+the peak in L2 (bench_engine), engine tiled with 510^3 in DRAM, and stream out of core at 8 times the DRAM, each with the kernels of every instruction set in --isa. In each
+round the fastest program of Girih counts. The defaults of --diamond and --wavefronts were the best on 2 cores. Without --girih only memext is measured, and the table has no
+ratios to Girih.
 
 usage: experiments/girih.py [--girih PROGRAM ...] [-d DIR] [--rounds 5] [--isa avx512,avx2] [--json FILE]      -d: for stream; without it only DRAM
 """
@@ -26,14 +27,14 @@ LONG = (510, 510, 1022)  # out of core
 
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--girih", action="append", default=[], metavar="PROGRAM", help="an installed mwd_kernel of Girih; repeat it for several builds")
-    p.add_argument("--diamond", type=int, default=15, help="Girih's --t-dim")
-    p.add_argument("--wavefronts", type=int, default=8)
-    p.add_argument("-d", "--device", metavar="DIR")
-    p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--isa", default="avx512,avx2", help="of memext's kernels, comma separated")
-    p.add_argument("--threads", type=int, default=os.cpu_count())
-    p.add_argument("--json", metavar="FILE", help="everything measured")
+    p.add_argument("--girih", action="append", default=[], metavar="PROGRAM", help="an installed mwd_kernel of Girih; repeat the option for several builds")
+    p.add_argument("--diamond", type=int, default=15, help="value of Girih's option --t-dim (default: 15)")
+    p.add_argument("--wavefronts", type=int, default=8, help="value of Girih's option --num-wavefronts (default: 8)")
+    p.add_argument("-d", "--device", metavar="DIR", help="directory for the Buffers of stream; without it stream is not measured")
+    p.add_argument("--rounds", type=int, default=5, help="number of rounds (default: 5)")
+    p.add_argument("--isa", default="avx512,avx2", help="instruction sets of memext's kernels, separated by commas (default: avx512,avx2)")
+    p.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of each program (default: all cores)")
+    p.add_argument("--json", metavar="FILE", help="write all measurements to FILE")
     o = p.parse_args()
     for program in o.girih:
         if not (os.path.isfile(program) and os.access(program, os.X_OK)):
@@ -43,7 +44,7 @@ def options():
 
 
 def output(words, **more):
-    """What a command printed; ends the program with what it said where it failed."""
+    """The output of a command. If the command fails, this program ends with its message."""
     done = subprocess.run([str(w) for w in words], capture_output=True, text=True, check=False, env={**os.environ, **more})
     if done.returncode != 0:
         sys.exit(f"girih.py: {' '.join(map(str, words))}: {done.stderr.strip()} (exit status {done.returncode})")
@@ -51,7 +52,7 @@ def output(words, **more):
 
 
 def girih(o, program):
-    """Gupdates/s. Its threads spin: neither their places nor how they wait may be set; huge pages for what malloc gives."""
+    """Gupdates/s of a program of Girih. Its threads spin, so neither their cores nor the way they wait may be set. malloc gives huge pages."""
     env = {"OMP_NUM_THREADS": str(o.threads), "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl": "self"}  # fmt: skip
     words = ["--nx", 512, "--ny", 512, "--nz", 512, "--nt", 66, "--target-kernel", 1, "--target-ts", 2, "--t-dim", o.diamond, "--num-wavefronts",
@@ -89,7 +90,7 @@ def show(rounds):
     def text(values):
         return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
-    print("| run | Gupdates/s | to Girih, paired | to the peak, paired |\n| --- | --- | --- | --- |")
+    print("| run | Gupdates/s | relative to Girih, paired | relative to the peak, paired |\n| --- | --- | --- | --- |")
     for what in rounds[0]:
         isa = what.split(":")[0]
         to_girih = text([r[what] / r["Girih"] for r in rounds]) if "Girih" in rounds[0] and what != "Girih" else ""
@@ -100,7 +101,7 @@ def show(rounds):
 def main():
     o = options()
     if not o.girih:
-        print("girih.py: Girih is not measured: --girih PROGRAM names an installed mwd_kernel", file=sys.stderr)
+        print("girih.py: Girih is not measured: --girih PROGRAM must name an installed mwd_kernel", file=sys.stderr)
     rounds = []
     for i in range(o.rounds):
         rounds.append(one_round(o))

@@ -4,10 +4,10 @@
 
 usage: experiments/kernel.py [--run] [--results results/kernel] [--output docs/page-cache.md]
 
---run first runs what of the plan has not been run (experiments/run.py kernel, which says what it changes on the machine: about 10
-minutes a round). The sentences follow from the figures: a difference is called one only where its interval of 95 % leaves 1 out, by the
-same rule as in the report (analysis/effects.py). What was not run, or was too short, is said to be so; what this Linux lacks stands in
-one list at the end. experiments/kernelpage has the questions.
+--run first makes the runs of the plan that are missing (experiments/run.py kernel, which says what it changes on the machine; a round takes
+about 10 minutes). The sentences follow from the figures: the page reports a difference only if its 95 % interval does not contain 1, by the
+rule of the report (analysis/effects.py). It also says which runs are missing or too short; a list at the end names what this Linux lacks.
+experiments/kernelpage has the questions.
 """
 import argparse
 import subprocess
@@ -23,9 +23,9 @@ from kernelpage.study import Study
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--run", action="store_true")
-    p.add_argument("--results", type=Path, default=ROOT / "results" / "kernel", help="as run.py has it; the plan's folder is in it")
-    p.add_argument("--output", type=Path, default=ROOT / "docs" / "page-cache.md")
+    p.add_argument("--run", action="store_true", help="first make the runs that are missing")
+    p.add_argument("--results", type=Path, default=ROOT / "results" / "kernel", help="results folder of run.py, which contains the folder of the plan (default: results/kernel)")
+    p.add_argument("--output", type=Path, default=ROOT / "docs" / "page-cache.md", help="page to write (default: docs/page-cache.md)")
     o = p.parse_args()
     if o.run:
         done = subprocess.run([sys.executable, str(ROOT / "experiments" / "run.py"), "kernel", "--results", str(o.results)], check=False)
@@ -33,7 +33,7 @@ def main():
             return done.returncode
     folder = o.results / "kernel"
     if not (folder / "raw.jsonl").exists():
-        sys.exit(f"kernel.py: {folder} holds no runs; experiments/kernel.py --run makes them")
+        sys.exit(f"kernel.py: {folder} holds no runs; make them with experiments/kernel.py --run, or name another folder with --results")
     page(Study(folder), folder, o.output)
     return 0
 

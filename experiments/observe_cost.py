@@ -1,18 +1,19 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What does looking cost, and what do sides, points, norms and snapshots?  The same run plainly and with each of them, in turn and several times over.
+"""What do a timeline and a trace cost a run, and what do sides, points, norms and snapshots cost? Runs a plain run and one with each of them in turn, several times.
 
-Prints per kind the median seconds of the computation, least and most, and by how much it is slower than the plain run of its
-round: the median of the ratios, since a machine drifts, with its standard error (from the quartiles), which tells whether the
-repeats were enough; then the bytes of the files written.
+For each kind this prints the median, least and most seconds of the computation, and how much slower it is than the plain run of its round. That is the
+median of the ratios, since a machine drifts, with its standard error (from the quartiles): a small error shows that the repeats were enough. The last
+column has the bytes of the files that were written.
 
-Kinds of what applications ask of a run: mirror (all sides), points (1,000 sources and 1,000 probes at random cells), norms (every 100 steps), snapshots
-(every 4th cell, each 100 steps). Their runs and the plain one have to have the same plan, given by --plan, or the tuner's other choice is what is measured:
+Kinds that applications ask for: mirror (all sides), points (1,000 sources and 1,000 probes at random cells), norms (every 100 steps) and snapshots
+(every 4th cell, every 100 steps). Give --plan, so that these runs and the plain run have the same plan. Otherwise the tuner may choose another plan,
+and its cost is measured:
 
        experiments/observe_cost.py --repeats 15 --kinds plain,mirror,points,norms,snapshots -- --no-fuse -n 254 254 1214 -t 200 -d /scratch \
            --dram 148MiB --plan "stream engine=tiled by=254 bz=1214 bt=50 slab=18 ahead=1 threads=2"
 
-Kinds of one's own have words more than the plain run: --words "redblack=--param w=1.9".
+You can define a kind by the options that it adds to the plain run: --words "redblack=--param w=1.9".
 
 usage: experiments/observe_cost.py [--repeats 9] [--before WORDS] [--words KIND=WORDS] [--json FILE] -- ARGUMENTS OF memext run
        experiments/observe_cost.py -- -n 510 510 1022 -t 64 -d /scratch --dram 512MiB
@@ -46,12 +47,12 @@ APPLICATIONS = {
 
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--repeats", type=int, default=9)
-    p.add_argument("--kinds", default="plain,timeline,trace", help=f"of {', '.join([*KINDS, *APPLICATIONS])}; the first is the measure of the others")
-    p.add_argument("--words", action="append", default=[], metavar="KIND=WORDS", help="a kind of run with these words more; may be repeated")
-    p.add_argument("--before", default="", metavar="WORDS", help="put before every run, e.g. 'experiments/limit-memory 256MiB --'")
+    p.add_argument("--repeats", type=int, default=9, help="number of rounds (default: 9)")
+    p.add_argument("--kinds", default="plain,timeline,trace", help=f"kinds to measure, separated by commas; all are compared with the first one. Kinds: {', '.join([*KINDS, *APPLICATIONS])}")
+    p.add_argument("--words", action="append", default=[], metavar="KIND=WORDS", help="define KIND as the plain run with the options WORDS added; repeat the option for several kinds")
+    p.add_argument("--before", default="", metavar="WORDS", help="command to put before every run, e.g. 'experiments/limit-memory 256MiB --'")
     p.add_argument("--memext", default=str(ROOT / "build" / "release" / "memext"))
-    p.add_argument("--json", metavar="FILE", help="every time measured")
+    p.add_argument("--json", metavar="FILE", help="write all measured times to FILE")
     p.add_argument("arguments", nargs="+", metavar="-- ARGUMENTS")
     return p.parse_args()
 
@@ -78,7 +79,7 @@ def make_points(arguments, folder):
     p.add_argument("-t", "--steps", type=int)
     known, _ = p.parse_known_args(arguments)
     if known.size is None or known.steps is None:
-        sys.exit("observe_cost.py: points need -n NX NY NZ and -t STEPS among the arguments of memext run")
+        sys.exit("observe_cost.py: the kind points needs -n NX NY NZ and -t STEPS among the arguments of memext run")
     dice = random.Random(7)
     cells = [[dice.randrange(n) for n in known.size] for _ in range(2 * POINTS)]
     numpy.save(folder / "wavelet.npy", numpy.sin(numpy.arange(known.steps) / 7) * 1e-3)
@@ -125,7 +126,7 @@ def main():
     kinds, o.more = o.kinds.split(","), dict(word.partition("=")[::2] for word in o.words)
     known = [*KINDS, *APPLICATIONS, *(kind for kind in o.more if kind not in APPLICATIONS)]
     if not set(kinds) <= {*known} or o.repeats < 1:
-        sys.exit(f"observe_cost.py: --kinds takes {', '.join(known)}, --repeats at least 1")
+        sys.exit(f"observe_cost.py: --kinds {o.kinds} --repeats {o.repeats}: the kinds are {', '.join(known)}, and --repeats must be at least 1")
     seconds, sizes = measure(o, kinds)
     show(seconds, sizes, kinds)
     if o.json:

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Does the kernel poll where io_uring asks it to (IORING_SETUP_IOPOLL), and what does it answer where the device has no poll queues?
+"""Does Linux poll if io_uring asks it to (IORING_SETUP_IOPOLL), and what does it answer if the device has no poll queues?
 
-Reads 4 KiB at a time with O_DIRECT, one request in flight, for --seconds on a ring that polls and for as long on one that does not. memext
-never asks a device without poll queues, so this program does. Prints one JSON object:
+Reads 4 KiB at a time with O_DIRECT and one request in flight, for --seconds on a ring that polls and for --seconds on one that does not. memext
+never asks a device without poll queues to poll, but this program does. Prints one JSON object:
 
     answer      "done", or the error of the first polled read, such as EOPNOTSUPP
     io_poll     queue/io_poll of the device
-    polled, plain     {"reads": n, "us": microseconds a read, "interrupts": of the device, null where they cannot be told}
+    polled, plain     {"reads": n, "us": microseconds of a read, "interrupts": interrupts of the device, null if unknown}
 
-Exit status 77: there is no io_uring here, or no O_DIRECT.
+Exit status 77: io_uring or O_DIRECT is not available.
 
 usage: experiments/polled_reads.py -d DIRECTORY [--size 64MiB] [--seconds 1.1] [--json FILE]
 """
@@ -37,10 +37,10 @@ libc.syscall.restype = ctypes.c_long
 
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("-d", "--device", default=".", metavar="DIRECTORY", help="on the storage in question")
-    p.add_argument("--size", type=size, default=64 << 20)
-    p.add_argument("--seconds", type=float, default=1.1, help="for each of the two rings")
-    p.add_argument("--json", metavar="FILE")
+    p.add_argument("-d", "--device", default=".", metavar="DIRECTORY", help="directory on the storage to measure (default: .)")
+    p.add_argument("--size", type=size, default=64 << 20, help="size of the file that is read (default: 64MiB)")
+    p.add_argument("--seconds", type=float, default=1.1, help="seconds for each of the two rings (default: 1.1)")
+    p.add_argument("--json", metavar="FILE", help="write the object to FILE instead of stdout")
     return p.parse_args()
 
 
@@ -57,7 +57,7 @@ def call(number, *words):
 
 
 def name_of(result):
-    """Of a read that did not do all of it. Linux has one number for two names, of which it means this one."""
+    """The name of the error of an incomplete read. Two names share one number of Linux, which means EOPNOTSUPP."""
     if result >= 0:
         return f"{result} bytes"
     return "EOPNOTSUPP" if -result == errno.EOPNOTSUPP else errno.errorcode.get(-result, str(-result))
@@ -132,13 +132,13 @@ def measure(o):
         try:
             fd = os.open(file.name, os.O_RDONLY | os.O_DIRECT)
         except OSError as error:
-            absent(f"no O_DIRECT here: {error.strerror}")
+            absent(f"-d {o.device}: O_DIRECT is not available: {error.strerror}")
         try:
             begin = time.perf_counter()
             answer, polled = reads(fd, device, IOPOLL, o)
             _, plain = reads(fd, device, 0, o)
         except OSError as error:
-            absent(f"no io_uring here: {error.strerror}")
+            absent(f"io_uring is not available: {error.strerror}")
         finally:
             os.close(fd)
         return {"answer": answer, "io_poll": int(poll.read_text()) if poll.exists() else None, "polled": polled, "plain": plain, "seconds": time.perf_counter() - begin}

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Predicts again the seconds of what experiments/run.py ran, with today's model and the rates that are measured now or lie in a cache.
+"""Predicts the seconds of runs of experiments/run.py again, with the present model and with measured rates.
 
 usage: experiments/predict.py results/quick [--rates FILE.json] [--memext build/release/memext] [--data DIR] [--json FILE]
 
-Each configuration is planned anew by its own command with --dry-run and the plan that its runs had, and stands beside the median of the seconds that they
-took. So a change of the model is judged by runs that are there already. --rates: a cache of measured rates (rates.json, see memext tune --calibrate; default:
-that of the results). --data: a directory on the storage that was measured.
+Each configuration is predicted with its own command, with --dry-run and the plan that its runs had. The output compares this with the median of the measured
+seconds. So you can judge a change of the model by runs that you have already. --rates names a file of measured rates (rates.json, see memext tune --calibrate;
+default: that of the results). --data names a directory on the storage that was measured.
 """
 import argparse
 import json
@@ -25,7 +25,7 @@ from runner.near import planned  # noqa: E402
 
 
 def command(run, memext, data):
-    """The words of a run's command with its plan, touching nothing."""
+    """A command that predicts a run with its plan, and writes nothing."""
     return planned(run.command, run.limit, run.report["plan"], memext, data)
 
 
@@ -51,15 +51,15 @@ def rows(found, memext, data, environment):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("results", type=Path)
-    p.add_argument("--rates", type=Path)
-    p.add_argument("--memext", type=Path, default=ROOT / "build" / "release" / "memext")
+    p.add_argument("results", type=Path, help="results folder of experiments/run.py")
+    p.add_argument("--rates", type=Path, metavar="FILE.json", help="file of measured rates (default: that of the results)")
+    p.add_argument("--memext", type=Path, default=ROOT / "build" / "release" / "memext", help="the memext command (default: build/release/memext)")
     p.add_argument("--data", type=Path, default=Path(os.environ.get("MEMEXT_DATA", "/var/tmp/memext-experiments")))
-    p.add_argument("--json", type=Path)
+    p.add_argument("--json", type=Path, metavar="FILE", help="write the predictions to FILE")
     o = p.parse_args()
     rates = o.rates or o.results / "cache" / "memext" / "rates.json"
     if not rates.exists():
-        sys.exit(f"predict.py: {rates} is not there; measure rates with memext tune --calibrate, and name the file with --rates")
+        sys.exit(f"predict.py: {rates} does not exist; measure rates with memext tune --calibrate, and name the file with --rates")
     o.data.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as cache:
         (Path(cache) / "memext").mkdir()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Is a kernel written in Python as fast as the same written in C, and does it give the same bits?
+"""Is a kernel written in Python as fast as the same kernel written in C, and does it give the same bits?
 
 Needs the installed package (`pip install .`). The Python functions of python/examples/systems.py, and star7, are translated to C text; their counterparts are
 systems/*.c and experiments/rivals/star7.c. For each:
@@ -47,21 +47,21 @@ BITS_CELLS, BITS_STEPS = (61, 45, 37), 9
 
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--rounds", type=int, default=5, help="of four runs each")
-    p.add_argument("--only", help="cases, comma separated: " + ", ".join(CASES))
-    p.add_argument("--cells", type=int, default=126, help="of an edge")
-    p.add_argument("--steps", type=int, default=32)
-    p.add_argument("--seconds", type=float, default=0.3, help="of each run of bench_engine, at least")
-    p.add_argument("--whole", action="store_true", help="whole runs out of core, in the package and by the command")
-    p.add_argument("--dram", default="64MiB", help="of a whole run")
-    p.add_argument("-d", "--device", type=pathlib.Path, default=pathlib.Path("."))
-    p.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
-    p.add_argument("--json", type=pathlib.Path)
+    p.add_argument("--rounds", type=int, default=5, help="number of rounds, of four runs each (default: 5)")
+    p.add_argument("--only", help="cases to measure, separated by commas: " + ", ".join(CASES))
+    p.add_argument("--cells", type=int, default=126, help="cells of an edge of the grid (default: 126)")
+    p.add_argument("--steps", type=int, default=32, help="time steps (default: 32)")
+    p.add_argument("--seconds", type=float, default=0.3, help="seconds of each run of bench_engine, at least (default: 0.3)")
+    p.add_argument("--whole", action="store_true", help="measure whole runs out of core instead, in the package and with the command")
+    p.add_argument("--dram", default="64MiB", help="DRAM of a whole run (default: 64MiB)")
+    p.add_argument("-d", "--device", type=pathlib.Path, default=pathlib.Path("."), metavar="DIRECTORY", help="directory on the storage to use (default: .)")
+    p.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release", metavar="DIR", help="directory with the programs (default: build/release)")
+    p.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the results to FILE")
     o = p.parse_args()
     o.cases = o.only.split(",") if o.only else list(CASES)
     for name in o.cases:
         if name not in CASES:
-            p.error(f"--only {name}: cases are {', '.join(CASES)}")
+            p.error(f"--only {name}: the cases are {', '.join(CASES)}")
     return o
 
 
@@ -137,7 +137,7 @@ def main():
         results[name] = {"same": same, "rounds": found}
         best = [max(column) for column in zip(*found)]
         middle = [statistics.median(column) for column in zip(*found)]
-        print(f"| {name} | {'same' if same else 'OTHERS'} | {middle[0]:.3f} | {middle[1]:.3f} | {statistics.median(ratios):.2f} | {min(ratios):.2f} .. {max(ratios):.2f} | {best[0] / best[1]:.2f} |", flush=True)
+        print(f"| {name} | {'same' if same else 'DIFFERENT'} | {middle[0]:.3f} | {middle[1]:.3f} | {statistics.median(ratios):.2f} | {min(ratios):.2f} .. {max(ratios):.2f} | {best[0] / best[1]:.2f} |", flush=True)
     if o.json:
         o.json.write_text(json.dumps({"cells": o.cells, "steps": o.steps, "whole": o.whole, "results": results}, indent=2) + "\n")
     return 0 if all(r["same"] for r in results.values()) else 1

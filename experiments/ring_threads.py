@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs a command that uses io_uring, and adds to its JSON report what the kernel's threads for its rings did.
+"""Runs a command that uses io_uring, and adds to its JSON report the CPU time of the threads that Linux has for its rings.
 
     experiments/ring_threads.py --json REPORT -- COMMAND [ARGUMENT ...]
 
-The command writes REPORT; "ring_threads": {"iou-sqp": seconds of CPU time, "iou-wrk": seconds} goes into it, with a name for each kind of
-thread that was seen: iou-sqp polls for submissions, iou-wrk does what would block. A thread is looked at every 20 ms, so what it does in
-its last moment is lost. The exit status is the command's.
+The command writes REPORT. This program adds "ring_threads": {"iou-sqp": seconds of CPU time, "iou-wrk": seconds}, with a name for each kind
+of thread that it saw: iou-sqp polls for submissions, and iou-wrk does what would block. It looks at threads every 20 ms, so the last moment
+of a thread is not counted. The exit status is that of the command.
 """
 import argparse
 import contextlib

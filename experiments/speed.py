@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast is out of core against in memory?  One run, alternating, medians.
+"""How fast is out of core compared with in memory? All configurations run in turn, several times, and medians are compared.
 
 Measures, in turn and several times over: the L1- and L2-resident peak of the best kernel (bench_engine), normal execution
 (direct on dram, engine iblock), the tiled engine with everything in DRAM, stream out of core with the Buffers 4, 8, 16, 32 and 64
@@ -10,10 +10,10 @@ the sweeps (making the Blocks counts there), the share of time spent waiting for
 
 usage: experiments/speed.py [--quick] [--stencil star7] [--dtype f64] [--size NX NY NZ] [--steps NT] [--repeats 5]
                             [--device DIR] [--output DIR] [--only NAME,NAME] [--settle 25] [--no-system]
-With --no-system nothing is changed on the machine: no cgroups, the page cache stays; the limited runs have --dram alone.
+With --no-system nothing is changed on the machine: it makes no cgroups, keeps the page cache, and the limited runs have --dram alone.
 Writes speed-STENCIL-DTYPE.json to --output (default results/speed) after every run, and at the end the picture of it that
-analysis/speed.py draws. Of runs with as many steps all checksums must be the same, and every run must have moved the bytes that
-were predicted: a run that did not, and one that fails, is reported, the others are kept, and the exit status is 1.
+analysis/speed.py draws. Runs with equal numbers of steps must have equal checksums, and every run must move the bytes that were
+predicted. A run that does not, or that fails, is reported; the other runs are kept, and the exit status is 1.
 """
 import argparse
 import json
@@ -36,27 +36,27 @@ LIMIT = os.path.join(ROOT, "experiments", "limit-memory")
 MIB = 1 << 20
 # What a process needs besides --dram (DESIGN: peak RSS stays within --dram plus 64 MiB).
 SLACK = 64 * MIB
-# Beyond that a run of it takes many minutes.
+# At larger factors a run of skewed-min takes many minutes.
 MOST_SKEWED = 16
 
 
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--quick", action="store_true", help="a smaller grid, 3 repeats")
-    p.add_argument("--stencil", default="star7")
-    p.add_argument("--dtype", default="f64", choices=["f64", "f32"])
-    p.add_argument("--size", nargs=3, type=int, metavar=("NX", "NY", "NZ"))
-    p.add_argument("--steps", type=int)
-    p.add_argument("--normal-steps", type=int, default=12)
-    p.add_argument("--repeats", type=int)
-    p.add_argument("--factors", default="4,8,16,32,64", help="Buffers against DRAM budget; skewed-min up to 16")
-    p.add_argument("--device", default=os.path.join(ROOT, "build"), help="directory on the storage to use")
+    p.add_argument("--quick", action="store_true", help="use a smaller grid and 3 repeats")
+    p.add_argument("--stencil", default="star7", help="built-in stencil (default: star7)")
+    p.add_argument("--dtype", default="f64", choices=["f64", "f32"], help="type of a cell (default: f64)")
+    p.add_argument("--size", nargs=3, type=int, metavar=("NX", "NY", "NZ"), help="cells of the grid (default: 510 510 2046; with --quick 510 510 1022)")
+    p.add_argument("--steps", type=int, help="time steps (default: 128; with --quick 64)")
+    p.add_argument("--normal-steps", type=int, default=12, help="time steps of normal execution (default: 12)")
+    p.add_argument("--repeats", type=int, help="number of repeats (default: 5; with --quick 3)")
+    p.add_argument("--factors", default="4,8,16,32,64", help="sizes of the Buffers divided by the DRAM, separated by commas; skewed-min runs up to 16 (default: 4,8,16,32,64)")
+    p.add_argument("--device", default=os.path.join(ROOT, "build"), help="directory on the storage to use (default: build)")
     p.add_argument("--settle", type=float, default=25, metavar="SECONDS",
-                   help="pause after a run that held all in DRAM: a virtual machine gives that memory back to its host meanwhile, "
-                        "which slows down whatever runs")
-    p.add_argument("--output", default=os.path.join(ROOT, "results", "speed"))
-    p.add_argument("--only", help="names of the table's first column or how they begin (normal,tiled,stream), comma separated")
-    p.add_argument("--no-system", action="store_true", help="no memory limit around the runs, the page cache stays as it is")
+                   help="pause after a run that holds everything in DRAM (default: 25): a virtual machine then returns that memory to its host, "
+                        "which would slow down the next run")
+    p.add_argument("--output", default=os.path.join(ROOT, "results", "speed"), metavar="DIR", help="directory for the results (default: results/speed)")
+    p.add_argument("--only", help="measure only runs whose name in the table begins with one of these words, separated by commas, e.g. normal,tiled,stream")
+    p.add_argument("--no-system", action="store_true", help="set no memory limit around the runs, and keep the page cache")
     o = p.parse_args()
     o.size = o.size or ([510, 510, 1022] if o.quick else [510, 510, 2046])
     o.steps = o.steps or (64 if o.quick else 128)
@@ -72,7 +72,7 @@ def buffers_bytes(o):
 
 
 class RunFailed(Exception):
-    """One sentence: the command and what it said."""
+    """A sentence with the command and its message."""
 
 
 def report(words):
@@ -134,12 +134,12 @@ def configurations(o, store):
 
 
 def wrong_bytes(record):
-    """Why the bytes are not those predicted; "" if they are, or nothing is predicted."""
-    return "" if record.get("predicted", True) else "the bytes moved are not the bytes predicted"
+    """A sentence if the bytes differ from the prediction; "" if they agree, or nothing was predicted."""
+    return "" if record.get("predicted", True) else "the run moved other bytes than predicted"
 
 
 def odd_checksums(records):
-    """[(name, why)] of the configurations whose grid differs from that of the most runs with as many steps."""
+    """[(name, why)] of the configurations whose checksum differs from that of most runs with the same number of steps."""
     found = {}
     for name, v in records.items():
         for run in v["runs"]:
@@ -148,7 +148,7 @@ def odd_checksums(records):
     odd = []
     for steps, names in found.items():
         usual = max(names, key=lambda c: len(names[c]))
-        odd += [(name, f"after {steps} steps the checksum is {c}, that of most runs {usual}") for c in names if c != usual for name in dict.fromkeys(names[c])]
+        odd += [(name, f"after {steps} steps the checksum is {c}, and most runs have {usual}") for c in names if c != usual for name in dict.fromkeys(names[c])]
     return odd
 
 
@@ -156,9 +156,9 @@ def measure(o, keep):
     """Calls keep({name: records}, [(name, why)]) after every run. The directory for the Buffers is in the registry, so that the next start
     removes it should this one be killed."""
     say = lambda text: print(f"speed.py: {text}", file=sys.stderr)
-    say(f"changes nothing on this machine (--no-system) but a directory in {o.device}" if o.no_system else
-        f"changes on this machine while it runs: cgroups with a memory limit; the page cache dropped; a directory in {o.device}; "
-        "--no-system leaves out the first two")
+    say(f"with --no-system this only makes a directory in {o.device}" if o.no_system else
+        f"while it runs, this makes cgroups with a memory limit, drops the page cache, and makes a directory in {o.device}. "
+        "With --no-system it only makes the directory")
     try:
         if not o.no_system:
             registry.sweep(say)
@@ -254,14 +254,14 @@ def draw(path):
         return
     done = subprocess.run([sys.executable, "-m", "analysis.speed", path, "-o", path.removesuffix(".json") + ".png"], cwd=ROOT)
     if done.returncode != 0:
-        print(f"speed.py: no picture was drawn; the results are in {path}", file=sys.stderr)
+        print(f"speed.py: no picture was drawn (see the message above); the results are in {path}", file=sys.stderr)
 
 
 def main():
     o = options()
     for program in (MEMEXT, BENCH):
         if not os.path.exists(program):
-            sys.exit(f"speed.py: {program} is missing; build it with: cmake --preset release && cmake --build --preset release")
+            sys.exit(f"speed.py: {program} does not exist; build it with: cmake --preset release && cmake --build --preset release")
     o.output = os.path.abspath(o.output)
     os.makedirs(o.output, exist_ok=True)
     ownership.interruptible()
@@ -271,7 +271,7 @@ def main():
     except RunFailed as error:
         sys.exit(f"speed.py: {error}")
     except KeyboardInterrupt:
-        sys.exit(f"speed.py: interrupted; what had finished by then is in {o.output}")
+        sys.exit(f"speed.py: interrupted; {o.output} has the completed runs")
     show(results.rows)
     for name, why in results.failed:
         print(f"speed.py: {name}: {why}", file=sys.stderr)

@@ -36,15 +36,15 @@ def size(text):
 
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("-d", "--device", default=".", metavar="DIRECTORY", help="on the file system in question")
-    p.add_argument("--write", type=size, default=PIECE, help="bytes of a write() call")
-    p.add_argument("--size", type=size, default=256 << 20, help="of the file: it is to fit into memory")
-    p.add_argument("--json", metavar="FILE")
+    p.add_argument("-d", "--device", default=".", metavar="DIRECTORY", help="directory on the file system to measure (default: .)")
+    p.add_argument("--write", type=size, default=PIECE, help="bytes of each write() call (default: 1MiB)")
+    p.add_argument("--size", type=size, default=256 << 20, help="size of the file; it must fit into memory (default: 256MiB)")
+    p.add_argument("--json", metavar="FILE", help="write the object to FILE instead of stdout")
     return p.parse_args()
 
 
 def over(start, count, store):
-    """Seconds to go once over all of it in pieces, with memory that is there already."""
+    """Seconds to copy all of the file once in pieces, from or to memory that is resident."""
     buffer = ctypes.create_string_buffer(b"\1" * PIECE, PIECE)
     begin = time.perf_counter()
     for at in range(0, count, PIECE):
@@ -57,7 +57,7 @@ def over(start, count, store):
 
 
 def folio_bytes(start, count):
-    """Pages that are no tail begin a folio. None where this user may not look."""
+    """Mean size of the folios: each page that is not a tail page begins one. None if this user may not read /proc/kpageflags."""
     tails = seen = 0
     try:
         with open("/proc/self/pagemap", "rb", 0) as pagemap, open("/proc/kpageflags", "rb", 0) as flags:
@@ -91,7 +91,7 @@ def measure(o):
 
 
 def tell(measured, path):
-    """As JSON, into a file or, without one, to the standard output."""
+    """Writes an object as JSON to a file, or to stdout if no file is named."""
     text = json.dumps(measured)
     if path:
         with open(path, "w") as file:

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast are kernels that users write?  One run, alternating, medians.
+"""How fast are kernels that users write? All configurations run in turn, several times, and medians are compared.
 
-For the kernels of systems/ named in CASES, in turn and several times over: a plain OpenMP loop in C with everything in DRAM
-(experiments/plain, compiled here for the grid), the tiled engine with everything in DRAM, and stream out of core with all
-Buffers, those of read-only fields included, at 8 times the DRAM. Beside it what the model says of the device alone: the bytes
-that a run moves at the rate at which the device reads and writes at once, measured in the same round: where that is less than tiled
-in DRAM, the disk binds. And what the model predicts for the run as a whole. And star7 as a kernel
-against the built-in one, in DRAM and at 8x, also with the tile sizes of the built-in one's tiles in two arrays.
+For each kernel of systems/ in CASES this measures a plain OpenMP loop in C with everything in DRAM (experiments/plain, compiled here for
+the grid), the tiled engine with everything in DRAM, and stream out of core. Out of core, all Buffers are 8 times the DRAM, Buffers of
+read-only fields included. The table also has the speed that the device alone allows: the bytes of a run at the rate at which the device
+reads and writes at once, measured in the same round. If this is less than the speed of tiled in DRAM, the disk is the bottleneck. The
+table also has the speed that the model predicts. Finally, star7 as a kernel is compared with the built-in star7, in DRAM, at 8 times the
+DRAM, and with the tile sizes that the built-in one has in two arrays.
 
 usage: experiments/systems.py [--rounds 5] [--only wave,star7] [--factor 8] [--device DIR] [--output DIR] [--build DIR]
                               [--size CASE=NX,NY,NZ,NT]
@@ -57,18 +57,18 @@ CASES = {
 
 def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--only", help="cases, comma separated: " + ", ".join(CASES))
-    p.add_argument("--factor", type=float, default=8, help="all Buffers against --dram")
-    p.add_argument("--device", default=os.path.join(ROOT, "build"), help="directory on the storage to use")
-    p.add_argument("--build", default=os.path.join(ROOT, "build", "release"))
-    p.add_argument("--output", default=os.path.join(ROOT, "results", "systems"))
-    p.add_argument("--size", action="append", default=[], metavar="CASE=NX,NY,NZ,NT")
+    p.add_argument("--rounds", type=int, default=5, help="number of rounds (default: 5)")
+    p.add_argument("--only", help="cases to measure, separated by commas: " + ", ".join(CASES))
+    p.add_argument("--factor", type=float, default=8, help="size of all Buffers divided by the DRAM (default: 8)")
+    p.add_argument("--device", default=os.path.join(ROOT, "build"), help="directory on the storage to use (default: build)")
+    p.add_argument("--build", default=os.path.join(ROOT, "build", "release"), metavar="DIR", help="directory with the programs (default: build/release)")
+    p.add_argument("--output", default=os.path.join(ROOT, "results", "systems"), metavar="DIR", help="directory for systems.json (default: results/systems)")
+    p.add_argument("--size", action="append", default=[], metavar="CASE=NX,NY,NZ,NT", help="grid and steps of a case; repeat the option for several cases")
     o = p.parse_args()
     o.cases = o.only.split(",") if o.only else list(CASES)
     for name in o.cases:
         if name not in CASES:
-            p.error(f"--only {name}: cases are {', '.join(CASES)}")
+            p.error(f"--only {name}: the cases are {', '.join(CASES)}")
     o.sizes = {name: CASES[name][1] for name in CASES}
     for word in o.size:
         name, _, numbers = word.partition("=")
@@ -80,7 +80,7 @@ def options():
 
 
 class Failed(Exception):
-    """One sentence."""
+    """A sentence that says what failed."""
 
 
 def output_of(words):
@@ -115,12 +115,12 @@ class Case:
         self.dram = int(self.buffers_bytes(dry) / o.factor) // MIB * MIB
 
     def calibrate(self):
-        """The rates of the kernel and of the device, as the tuner measures them."""
+        """Measures the rates of the kernel and of the device with the tuner."""
         return json.loads(output_of([self.o.memext, "tune", "--kernel", self.kernel, *self.words, "-d", self.work, "--calibrate", "--quiet",
                                      "--json", "-"]))["rates"]  # fmt: skip
 
     def buffers_bytes(self, report):
-        """All Buffers of a run that can be resumed, and C."""
+        """Bytes of all Buffers of a run that can be resumed, and of the read-only fields."""
         p, h = report["problem"], report["problem"]["h"]
         bytes_of = {"f64": 8, "f32": 4, "u8": 1, "u16": 2, "i16": 2}
         rows = (self.n[1] + 2 * h) * (self.n[2] + 2 * h)
@@ -134,7 +134,7 @@ class Case:
     def run(self, *more, kernel=True):
         r = self.report(*more, kernel=kernel)
         if "-d" in more and (r["read_bytes"], r["write_bytes"]) != (r["predicted_read_bytes"], r["predicted_write_bytes"]):
-            raise Failed(f"{self.name}: the bytes moved are not the bytes predicted")
+            raise Failed(f"{self.name}: the run moved {r['read_bytes']} + {r['write_bytes']} bytes (read + written), and {r['predicted_read_bytes']} + {r['predicted_write_bytes']} were predicted")
         keys = ("checksum", "wait_share", "read_bytes", "write_bytes", "seconds", "updates", "plan", "peak_rss_bytes", "dram_budget_bytes",
                 "predicted_seconds")  # fmt: skip
         return {"gups": r["updates_per_second"] * 1e-9, "model_gups": r["updates"] / r["predicted_seconds"] * 1e-9,
@@ -172,7 +172,7 @@ RATIOS = {
 def check(name, records):
     sums = {r["checksum"] for runs in records.values() for r in runs if "checksum" in r}
     if len(sums) > 1:
-        raise Failed(f"{name}: runs of the same steps have checksums {', '.join(sorted(sums))}")
+        raise Failed(f"{name}: runs with equal steps have different checksums: {', '.join(sorted(sums))}")
 
 
 def show(results):
@@ -199,8 +199,8 @@ def show(results):
             print(f"{name}: stream / what the device allows: {statistics.median(ratios):.2f} ({min(ratios):.2f} .. {max(ratios):.2f})")
             ratios = [r["gups"] / r["model_gups"] for r in records["stream"]]
             binds = sum(s["device_gups"] < t["gups"] for s, t in zip(records["stream"], records["tiled"]))
-            print(f"{name}: stream / the model: {statistics.median(ratios):.2f} ({min(ratios):.2f} .. {max(ratios):.2f}); the device allows less "
-                  f"than tiled in DRAM in {binds} of {len(ratios)} rounds")  # fmt: skip
+            print(f"{name}: stream / the model: {statistics.median(ratios):.2f} ({min(ratios):.2f} .. {max(ratios):.2f}); the device is the bottleneck "
+                  f"(it allows less than tiled in DRAM) in {binds} of {len(ratios)} rounds")  # fmt: skip
 
 
 def measure(o, work):
@@ -225,7 +225,7 @@ def measure(o, work):
 def main():
     o = options()
     if not os.path.exists(o.memext):
-        sys.exit(f"systems.py: {o.memext} is missing; build it with: cmake --preset release && cmake --build --preset release")
+        sys.exit(f"systems.py: {o.memext} does not exist; build it with: cmake --preset release && cmake --build --preset release")
     os.makedirs(o.output, exist_ok=True)
     ownership.interruptible()
     try:
@@ -237,7 +237,7 @@ def main():
     except (Failed, ownership.RegistryError) as error:
         sys.exit(f"systems.py: {error}")
     except KeyboardInterrupt:
-        sys.exit(f"systems.py: interrupted; the rounds that were complete are in {o.output}")
+        sys.exit(f"systems.py: interrupted; {o.output} has the complete rounds")
 
 
 if __name__ == "__main__":

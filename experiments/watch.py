@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a memext that runs is doing, seen from outside: /proc and the superblocks of its store.
+"""Watches a running memext from outside: through /proc and the superblocks of its store.
 
 For tests and campaigns that do something to a run at a known moment. Every question has an answer for a process that is
 gone as well: that of one that never began.

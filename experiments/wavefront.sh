@@ -4,7 +4,7 @@
 #
 #   experiments/wavefront.sh [--quick|--thorough|--night|--full] [options of experiments/run.py]
 #
-# Runs experiments/plans/wavefront/wavefront.toml into results/SCALE/wavefront and prints what became of the paper's claims.
+# Runs experiments/plans/wavefront/wavefront.toml into results/SCALE/wavefront, and prints the verdicts on the paper's claims.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . experiments/lib.sh

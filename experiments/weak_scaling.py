@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks against themselves: what coupling two of them costs, on this machine and over a slow link, with a model beside it.
+"""Scaling of ranks: what coupling two ranks costs, on this machine and over a slow link, compared with a model.
 
 measured     two coupled ranks of one thread each (a grid of 2 N planes) against two independent runs of N planes at the same time,
              in turns, `--pairs` times each: E = seconds of the independent ones / seconds of the coupled ones, the median.
@@ -42,12 +42,12 @@ PAYLOAD = 1448 / 1514
 def rate_of(word):
     found = re.fullmatch(r"([0-9.]+)([KMG]?)bit", word)
     if not found:
-        sys.exit(f"{word}: neither local nor a rate as 100Mbit")
+        sys.exit(f"weak_scaling.py: --links {word}: give local, or a rate such as 100Mbit")
     return float(found[1]) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9}[found[2]] / 8
 
 
 class Link:
-    """Two namespaces with a slow link between them; nothing is left of them."""
+    """Two network namespaces with a slow link between them. They are removed at the end."""
 
     def __init__(self, rate):
         self.rate, self.names = rate, [f"memext-{os.getpid()}-{end}" for end in "ab"]
@@ -141,7 +141,7 @@ class Measurement:
         return max(one["seconds"] for one in result["each"]), result
 
     def strong(self, ranks):
-        """A whole grid among 1, 2, ... ranks, medians of rounds in turns; one rank, which others are compared with, is always there."""
+        """Strong scaling: 1, 2, ... ranks share a grid and run in turn; medians over the rounds. One rank is always measured, for comparison."""
         ranks = [1, *(n for n in ranks if n != 1)]
         h, bt, planes, cores = 1, self.a.bt, self.a.size[2], len(os.sched_getaffinity(0))
         took = {n: [] for n in ranks}
@@ -341,20 +341,20 @@ def simulation(a):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--links", default="local")
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--size", type=int, nargs=3, default=[254, 254, 128])
-    parser.add_argument("--steps", type=int, default=160)
-    parser.add_argument("--bt", type=int, default=8)
-    parser.add_argument("--backend", default="dram")
-    parser.add_argument("--place", type=Path, default=ROOT / "build")
-    parser.add_argument("--mpi", choices=["mpich", "openmpi"], default="mpich")
-    parser.add_argument("--strong-ranks", help="strong scaling, measured: so many ranks, as 1,2")
-    parser.add_argument("--simulate", action="store_true")
-    parser.add_argument("--rate", type=float, default=1e9)
-    parser.add_argument("--link", default="10Gbit,20us")
-    parser.add_argument("--strong", type=int, default=64, help="strong scaling: so many times --size's planes among all ranks")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--links", default="local", help="links to measure, separated by commas: local, or rates such as 1Gbit (default: local)")
+    parser.add_argument("--pairs", type=int, default=5, help="number of rounds (default: 5)")
+    parser.add_argument("--size", type=int, nargs=3, default=[254, 254, 128], metavar="N", help="nx, ny and the planes of a rank, or with --strong-ranks the planes of all ranks (default: 254 254 128)")
+    parser.add_argument("--steps", type=int, default=160, help="time steps (default: 160)")
+    parser.add_argument("--bt", type=int, default=8, help="levels of a sweep (default: 8)")
+    parser.add_argument("--backend", default="dram", help="backend of the runs (default: dram)")
+    parser.add_argument("--place", type=Path, default=ROOT / "build", metavar="DIR", help="directory to work in (default: build)")
+    parser.add_argument("--mpi", choices=["mpich", "openmpi"], default="mpich", help="the mpirun for links with a rate (default: mpich)")
+    parser.add_argument("--strong-ranks", help="measure strong scaling with these numbers of ranks, e.g. 1,2")
+    parser.add_argument("--simulate", action="store_true", help="simulate 1 to 1024 ranks, and measure nothing")
+    parser.add_argument("--rate", type=float, default=1e9, help="--simulate: updates per second of a rank (default: 1e9)")
+    parser.add_argument("--link", default="10Gbit,20us", help="--simulate: rate and latency of the link (default: 10Gbit,20us)")
+    parser.add_argument("--strong", type=int, default=64, help="--simulate: in strong scaling, all ranks share this many times the planes of --size (default: 64)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
     a = parser.parse_args()
     if a.simulate:
         results = simulation(a)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What all campaigns share, and what is left behind by them."""
+"""What all campaigns share, and a check of what they leave behind."""
 import collections
 import contextlib
 import glob
@@ -51,7 +51,7 @@ class Bench:
         return self.oracles[problem.number]
 
     def unavailable(self):
-        """{trouble or place: why it cannot be had here}"""
+        """{trouble or place: why this machine does not have it}"""
         why = {}
         if os.geteuid() != 0:
             why |= dict.fromkeys(["loop", "full", "full-output", "flakey", "error"], "loop devices and mounts need root")
@@ -59,7 +59,7 @@ class Bench:
             have = targets()
             for target in ("flakey", "error"):
                 if target not in have or "linear" not in have:
-                    why[target] = f"this kernel has no device-mapper target {target}"
+                    why[target] = f"this Linux has no device-mapper target {target}"
             with contextlib.ExitStack() as stack:
                 try:
                     small_file_system(stack, self.folder, "probe", 8 * MIB)
@@ -86,7 +86,7 @@ class Bench:
         return done.returncode == 0
 
     def wanted(self, case):
-        """Each sort of word asked for is met by one of its words."""
+        """Does the case have one of the words asked for, for each sort of word?"""
         sorts = [TROUBLES, ALGORITHMS, BACKENDS, PLACES, ACCELS]
         values = [case.trouble, case.algorithm, case.backend, case.place, case.accel]
         asked = [[word for word in self.only if word in sort and (sort is not PLACES or word not in TROUBLES)] for sort in sorts]
@@ -94,7 +94,7 @@ class Bench:
 
 
 def left_behind(folder, pids):
-    """Loop devices, mounts, cgroups of this campaign that are still there; some go a moment after their last user."""
+    """Loop devices, mounts, swap files and cgroups of this campaign that still exist after 10 s; some disappear a moment after their last user."""
     def look():
         found = [f"loop device of {line}" for line in tool("losetup", "--noheadings", "--output", "BACK-FILE").splitlines()
                  if line.strip().startswith(f"{folder}/")]
@@ -108,7 +108,7 @@ def left_behind(folder, pids):
 
 
 def sweep(place):
-    """What a campaign left behind that was itself killed with -9. A loop device that is mounted goes with its mount."""
+    """Removes what a campaign left that was itself killed with -9. A mounted loop device disappears with its mount."""
     for folder in glob.glob(f"{glob.escape(str(place))}/{FOLDER}*"):
         name = os.path.basename(folder)
         if os.path.exists(f"/proc/{name.rsplit('-', 1)[1]}"):

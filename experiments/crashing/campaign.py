@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One campaign: runs from the first to the one that brings the right result, and what each of them has to be."""
+"""One campaign: all runs from the first to the one with the right result, and the checks on each."""
 import json
 import os
 import shlex
@@ -72,7 +72,7 @@ class Campaign:
         return ["--backend", self.case.backend, *self.case.options, *accel]
 
     def variant(self):
-        """Another backend, other threads, other DRAM: each or none."""
+        """Options of another backend, other threads and other DRAM; each may be missing."""
         dice, words = self.dice, []
         backend = dice.choice(BACKENDS)
         words += ["--backend", backend, *backend_options(dice, backend)]
@@ -111,24 +111,24 @@ class Campaign:
         return path.read_bytes() if path is not None and path.is_file() else None
 
     def judge(self, end, before_output):
-        """What holds for every end, whatever was done to the run."""
+        """Checks what must hold for every end of a run, whatever was done to it."""
         if "Traceback" in end.error:
-            raise Wrong("a traceback of Python")
+            raise Wrong("stderr has a traceback of Python")
         if end.status < 0 and not (end.status == -end.sent and not (end.caught and end.sent != signal.SIGKILL)):
-            raise Wrong(f"it died by signal {-end.status}" + (f", though {end.sent} was sent and caught" if end.sent else ""))
+            raise Wrong(f"the run died by signal {-end.status}" + (f", although signal {end.sent} was sent and caught" if end.sent else ""))
         if end.status in (1, 4) or (end.status > 5 and end.status not in (137,)):
             raise Wrong(f"exit status {end.status}" + (": --verify found another result" if end.status == 4 else ""))
         if end.status in (2, 3, 5) and len(end.error.splitlines()[-1] if end.error else "") < 20:
-            raise Wrong(f"exit status {end.status} without a sentence")
+            raise Wrong(f"exit status {end.status} without a sentence on stderr that says why")
         if end.status == 5 and end.sent not in (signal.SIGINT, signal.SIGTERM):
-            raise Wrong("interrupted, it says, but no signal was sent")
+            raise Wrong("the run reports that it was interrupted (exit status 5), but no signal was sent")
         self.judge_report(end)
         if end.status == 0:
             self.judge_result(end)
         elif "output" in self.files and self.output_bytes() not in (before_output, None):
             self.judge_output()  # whole, though what came after it failed or was killed: the last commit, the end of the store
         elif "output" in self.files and self.output_bytes() != before_output:
-            raise Wrong(f"exit status {end.status}, and {self.files['output'].name}, which was there before, is gone")
+            raise Wrong(f"exit status {end.status}, and the file {self.files['output'].name}, which existed before the run, is gone")
         if self.case.problem.from_file and self.bench.input_of(self.case.problem) != self.bench.input_before[self.case.problem.number]:
             raise Wrong("the input was changed")
 
@@ -143,13 +143,13 @@ class Campaign:
             end.report = json.loads(text) if text else None
         except json.JSONDecodeError as error:
             if end.status >= 0:
-                raise Wrong(f"the report is no JSON: {error}") from None
+                raise Wrong(f"the report is not JSON: {error}") from None
         expected = {0: "done", 5: "interrupted"}.get(end.status)
         if expected and end.report["status"] != expected:
             raise Wrong(f"exit status {end.status}, but the report says {end.report['status']}")
         if end.status == 5:
             if end.report.get("resumed_from", 0) < self.reached:
-                raise Wrong(f"step {self.reached} was committed, but it went on from step {end.report['resumed_from']}")
+                raise Wrong(f"step {self.reached} was committed, but the run resumed from step {end.report['resumed_from']}")
             if "--resume" in end.error:
                 self.reached = max(self.reached, end.report["steps_done"])
 
@@ -187,7 +187,7 @@ class Campaign:
         return True
 
     def go(self):
-        """Returns how it ended, in a word or two."""
+        """Runs the campaign. Returns how it ended, in a word or two."""
         trouble = self.case.trouble
         if trouble in ("kill", "signal", "stop"):
             for _ in range(self.case.deaths):
@@ -218,13 +218,13 @@ class Campaign:
             return self.resume(act, calm)
         refused = self.run(self.resume_words(*self.calm_backend()))
         if refused.status == 0 and not note_bytes:  # of an algorithm in place the complete result is committed
-            raise Wrong("it resumed from a store without a commit to go on from")
+            raise Wrong("the run resumed from a store that has no commit")
         if refused.status not in (0, 2):
-            raise Wrong(f"--resume of what cannot be resumed ended with status {refused.status}")
+            raise Wrong(f"--resume of a store that cannot be resumed ended with status {refused.status}, and must end with 2")
         return refused if refused.status == 0 else self.expect(self.new_run(act), {0} if act is None else None)
 
     def new_run(self, act):
-        """Where a store is in the way it says so, and --force takes it."""
+        """If a store is in the way, the run must say so, and --force must replace it."""
         end = self.run(self.first_words(), act)
         if end.status == 2 and "--force" in end.error:
             self.bench.count("a store without a commit was kept: --force")
@@ -232,7 +232,7 @@ class Campaign:
         return end
 
     def export(self):
-        """What is committed can be had from a device that takes no writes."""
+        """A committed state can be exported from a device that refuses writes."""
         target = self.folder / "exported.npy"
         words = [str(self.bench.memext), "export", str(self.place.path), "-o", str(target), "-q"]
         self.note(shlex.join(words))
@@ -254,7 +254,7 @@ class Campaign:
             self.bench.count("resume: the device takes no writes any more")
             self.export()
         elif end.status in (2, 3) and not self.harmed:
-            raise Wrong("a commit was made, but it cannot be resumed")
+            raise Wrong("a commit was made, but --resume refuses or fails")
         return end
 
     def expect(self, end, allowed):
@@ -263,9 +263,9 @@ class Campaign:
             self.bench.count("a new run: the device told of an earlier error")
             return end
         if allowed is not None and end.status not in allowed:
-            raise Wrong(f"exit status {end.status} where only {', '.join(map(str, sorted(allowed)))} is right")
+            raise Wrong(f"the exit status is {end.status}, and must be {' or '.join(map(str, sorted(allowed)))}")
         if allowed is None and end.status in (2, 3):
-            raise Wrong(f"exit status {end.status} without any reason")
+            raise Wrong(f"exit status {end.status}, although nothing was done that explains it")
         self.learn(end)
         return end
 
@@ -275,7 +275,7 @@ class Campaign:
             self.bench.seconds[key] = end.seconds
 
     def come_to_an_end(self):
-        """Nothing disturbs any more: within a few runs there is the right result."""
+        """Runs without any trouble must give the right result within three runs."""
         for _ in range(3):
             if self.harmed:
                 end = self.run(self.resume_words(*self.calm_backend()))
@@ -284,16 +284,16 @@ class Campaign:
                 return "done after its store was cut off"
             if self.next_run(calm=self.dice.random() < 0.5).status == 0:
                 return "done after trouble"
-        raise Wrong("three calm runs did not come to an end")
+        raise Wrong("three undisturbed runs did not complete")
 
     # ---- afterwards
 
     def check_place(self):
-        """After a result: no store in a directory, and nothing beside a store that was named."""
+        """After a result, a directory has no store any more, and nothing lies beside a store that was named."""
         parent = self.folder / "store"
         left = sorted(os.listdir(parent)) if parent.is_dir() else []
         if left != ([] if self.place.is_directory() else [self.place.store.name] if self.case.place == "file" else []):
-            raise Wrong(f"left in the place: {', '.join(left)}")
+            raise Wrong(f"these files are left in the directory of the store: {', '.join(left)}")
         strays = [name for name in os.listdir(self.outputs) if name not in ("out.npy", "out-2.npy")]
         if strays:
-            raise Wrong(f"left beside the output: {', '.join(strays)}")
+            raise Wrong(f"these files are left beside the output: {', '.join(strays)}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kinds of trouble that are no signals: faults, full file systems, limits, outputs, intruders."""
+"""Kinds of trouble other than signals: faults, full file systems, limits, outputs, intruders."""
 import os
 import shutil
 import signal
@@ -13,7 +13,7 @@ from watch import holds_open, newest_superblock
 
 
 def draw_fault(campaign):
-    """(words, statuses that are right)"""
+    """(options, exit statuses that are right)"""
     dice = campaign.dice
     kind = dice.choice(["eio", "enospc", "fail_after", "harmless"])
     spec = {"eio": f"eio={dice.choice([0.3, 0.01, 0.001]):g}", "enospc": f"enospc={dice.choice([0.3, 0.01, 0.001]):g}",
@@ -61,14 +61,14 @@ def flakey(campaign):
 
 
 def full_output(campaign):
-    """The file system of the output has too little space; the result has to be had all the same."""
+    """The file system of the output has too little space; the result must still be available afterwards."""
     grid = campaign.bench.oracle(campaign.case.problem)[1].stat().st_size
     mount = small_file_system(campaign.stack, campaign.folder, "full", grid + 24 * MIB)
     leave_free(mount, int(grid * campaign.dice.uniform(0, 0.95)))
     campaign.files["output"] = mount / "out.npy"
     end = campaign.expect(campaign.run(campaign.first_words()), {2, 3})
     if set(os.listdir(mount)) - {"lost+found", "ballast"}:
-        raise Wrong(f"on the full file system lies {os.listdir(mount)}")
+        raise Wrong(f"the full file system has files that should not be there: {os.listdir(mount)}")
     campaign.files["output"] = campaign.outputs / "out.npy"
     return end
 
@@ -113,14 +113,14 @@ def output(campaign):
     end = campaign.run(campaign.first_words())
     campaign.may_overwrite = may
     if end.status == 0:
-        raise Wrong("an output that was there before was replaced without --overwrite")
+        raise Wrong("the run replaced an existing output without --overwrite")
     campaign.expect(end, {2})
     campaign.files["output"] = campaign.outputs / "out-2.npy"
     return end
 
 
 def output_over_input(campaign):
-    """On a copy of the input, so that later campaigns have theirs."""
+    """Works on a copy of the input, so that later campaigns keep theirs."""
     copy = campaign.folder / "grid.npy"
     shutil.copyfile(campaign.bench.folder / f"input-{campaign.case.problem.number}.npy", copy)
     words = [copy if word == campaign.bench.folder / f"input-{campaign.case.problem.number}.npy" else
@@ -130,7 +130,7 @@ def output_over_input(campaign):
     end = campaign.run(words)
     campaign.files = files
     if copy.read_bytes() != before:
-        raise Wrong("--output over the --input: the input is gone")
+        raise Wrong("--output named the file of --input, and the input is gone")
     return campaign.expect(end, {2})
 
 

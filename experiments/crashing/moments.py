@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Moments in the life of a run, and what is done to it then."""
+"""Moments in the life of a run, and what a campaign does to the run then."""
 import os
 import re
 import shlex
@@ -123,5 +123,5 @@ def act_intruder(campaign):
         done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=campaign.bench.patience)
         campaign.note(f"    # meanwhile: {shlex.join(map(str, words))} -> {done.returncode} {done.stderr.strip()[:200]}")
         if process.poll() is None and done.returncode != 2:
-            raise Wrong(f"a second run in the same place ended with status {done.returncode} while the first was under way")
+            raise Wrong(f"a second run in the same place ended with status {done.returncode} while the first one was running")
     return act

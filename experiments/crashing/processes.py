@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Processes that a campaign starts, and that end with it."""
+"""Processes that a campaign starts; they end with the campaign."""
 import ctypes
 import dataclasses
 import glob
@@ -18,7 +18,7 @@ POLL_S = 0.0005
 
 
 class Wrong(Exception):
-    """What a run did that it may not do."""
+    """A sentence that says what a run did and must not do."""
 
 
 def tool(*words):
@@ -67,14 +67,14 @@ def stacks(process):
 
 
 def end_of(process, patience):
-    """Waits; a run that does not end is a failure with its stacks."""
+    """Waits for the end. A run that does not end is a failure, reported with its stacks."""
     try:
         return process.wait(timeout=patience)
     except subprocess.TimeoutExpired:
         where = stacks(process)
         process.kill()
         process.wait()
-        raise Wrong(f"hang: no end after {patience:g} s\n{where}") from None
+        raise Wrong(f"hang: the run did not end within {patience:g} s (--patience)\n{where}") from None
 
 
 @dataclasses.dataclass

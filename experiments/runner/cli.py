@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""experiments/run.py: which plans, in what order, with progress; goes on where an earlier start stopped."""
+"""experiments/run.py: runs plans, shows progress, and resumes where an earlier start stopped."""
 import argparse
 import contextlib
 import os
@@ -19,41 +19,41 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def options(argv):
     p = argparse.ArgumentParser(prog="experiments/run.py", description=__doc__)
-    p.add_argument("plans", nargs="*", help="plan names or files (default: all of experiments/plans)")
+    p.add_argument("plans", nargs="*", help="names or files of plans (default: all of experiments/plans)")
     size = p.add_mutually_exclusive_group()
     size.add_argument("--quick", dest="scale", action="store_const", const="quick", help="scaled down (default)")
-    size.add_argument("--thorough", dest="scale", action="store_const", const="thorough", help="as --quick, with all points and many repeats: hours")
-    size.add_argument("--night", dest="scale", action="store_const", const="night", help="as --thorough; experiments/night.py fixes the repeats")
-    size.add_argument("--full", dest="scale", action="store_const", const="full", help="the papers' sizes: hours, large memory and flash")
-    p.add_argument("--scale", help="another [scale.NAME] of the plans")
+    size.add_argument("--thorough", dest="scale", action="store_const", const="thorough", help="the sizes of --quick, with all points and many repeats: takes hours")
+    size.add_argument("--night", dest="scale", action="store_const", const="night", help="larger problems and limited devices; experiments/night.py decides the number of repeats")
+    size.add_argument("--full", dest="scale", action="store_const", const="full", help="the papers' sizes: needs hours, large memory and flash")
+    p.add_argument("--scale", help="use the table [scale.SCALE] of the plans")
     p.add_argument("--results", type=Path, help="folder for the results (default: results/SCALE)")
     p.add_argument("--data", type=Path, default=Path(os.environ.get("MEMEXT_DATA", "/var/tmp/memext-experiments")),
                    help="directory on the storage to measure (default: $MEMEXT_DATA or /var/tmp/memext-experiments)")  # fmt: skip
-    p.add_argument("--memext", type=Path, default=ROOT / "build" / "release" / "memext", help="the command (default: build/release/memext)")
-    p.add_argument("--repeats", type=int, help="instead of the plans' own")
-    p.add_argument("--minutes", type=float, help="begin no run that is expected to end later than this: first one of every configuration of all plans, then "
-                   "the second of each, and so on; the same command goes on with the rest, and until then the exit status is 75")  # fmt: skip
+    p.add_argument("--memext", type=Path, default=ROOT / "build" / "release" / "memext", help="the memext command to measure (default: build/release/memext)")
+    p.add_argument("--repeats", type=int, help="number of repeats of each run (default: the plan's own)")
+    p.add_argument("--minutes", type=float, help="time limit: skip runs that would probably end later. Every configuration of all plans runs once, then "
+                   "every one runs a second time, and so on. If runs are left, the exit status is 75; start the same command again to continue")  # fmt: skip
     p.add_argument("--probe", type=near.seconds, default=near.SECONDS, metavar="SECONDS",
-                   help="measure the rates of this machine for so long right before each run on aio and uring, so that predictions are judged by rates of the same minute (default: %(default)g; 0: not)")  # fmt: skip
-    p.add_argument("--only", help="only runs whose id contains this")
-    p.add_argument("--retry-failed", action="store_true", help="run failed runs again (default: a failure is a result)")
+                   help="before each run on aio and uring, measure the rates of this machine for SECONDS; predictions are then judged with current rates (default: %(default)g; 0: do not measure)")  # fmt: skip
+    p.add_argument("--only", help="run only configurations whose id contains this text")
+    p.add_argument("--retry-failed", action="store_true", help="run failed runs again (default: a failure counts as a result)")
     p.add_argument("--no-system", action="store_true",
-                   help="change nothing on this machine (no memory limit, swap file, kernel setting, dropped cache): runs that need it are recorded as skipped")  # fmt: skip
-    p.add_argument("--list", action="store_true", help="print the runs and their commands, run nothing")
+                   help="change nothing on this machine (no memory limit, swap file, Linux setting or dropped cache); runs that need a change are recorded as skipped")  # fmt: skip
+    p.add_argument("--list", action="store_true", help="print the runs and their commands, and run nothing")
     p.set_defaults(scale="quick")
     return p.parse_args(argv)
 
 
 def plan_files(names, scale):
-    """Those that are named; else all that speak of the scale."""
+    """The named plan files; without names, all plan files that have this scale."""
     if not names:
         return [path for path in sorted(plan.PLANS.glob("*.toml")) if plan.has(path, scale)]
     return [Path(name) if name.endswith(".toml") else plan.PLANS / f"{name}.toml" for name in names]
 
 
 def work_list(a_plan, store, program, repeats=None, only=None, retry_failed=False, system=True):
-    """(run, repeat) pairs still to do, round by round, so that slow drifts of the machine meet every run alike. A round's runs are paired, so it is
-    done in one start or done again, in an order of its own: what stands behind a slow neighbour in one round does not in the next."""
+    """(run, repeat) pairs that are left, round by round, so that slow drifts of the machine affect all runs equally. The runs of a round are paired, so
+    one start must do the whole round, or it is done again. Each round has its own order: no run always follows the same slow neighbour."""
     done = store.finished(retry_failed, system)
     runs = [run for run in a_plan.runs if not only or only in run.id]
     todo = []
@@ -67,15 +67,15 @@ def work_list(a_plan, store, program, repeats=None, only=None, retry_failed=Fals
 
 
 FIRST_GUESS_S = 8.0
-OUT_OF_TIME = 75  # exit status where --minutes left runs undone
+OUT_OF_TIME = 75  # exit status if --minutes left runs undone
 
 
 class Progress:
-    """One line a run, with the time left as far as finished runs tell it."""
+    """Prints a line for each run, with the remaining time estimated from completed runs."""
 
     def __init__(self, total, stream=sys.stderr):
         self.total, self.done, self.failed, self.skipped = total, 0, 0, 0
-        self.postponed = 0  # for want of time
+        self.postponed = 0  # for lack of time
         self.seen = {}
         self.spent = 0.0
         self.stream = stream
@@ -111,10 +111,10 @@ def clock(seconds):
 
 
 def check_data(data):
-    """The directory to measure on. Creates it; refuses memory file systems."""
+    """The directory to measure in. Creates it; refuses file systems in memory."""
     data.mkdir(parents=True, exist_ok=True)
     if host.is_memory(data):
-        raise SystemExit(f"run.py: {data} is in memory (tmpfs); name a directory on storage with --data")
+        raise SystemExit(f"run.py: --data {data} is in memory (tmpfs); name a directory on storage")
     return data.resolve()
 
 
@@ -157,7 +157,7 @@ def run_plans(plans, place_of, program, o, argv, stream=sys.stderr):
     for store in stores.values():
         progress.seen.update({(r["plan"], r["id"]): r["wall_s"] for r in store.records() if r["kind"] == "run"})
     end = time.monotonic() + 60 * o.minutes if o.minutes is not None else None
-    stream.write(f"{len(left)} runs" + (f", {there} are there already" if there else "") + "\n")
+    stream.write(f"{len(left)} runs" + (f"; {there} more are recorded already" if there else "") + "\n")
     sessions = {}
     for a_plan, run, repeat in ordered:
         begin = time.monotonic()
@@ -181,7 +181,7 @@ def run_plans(plans, place_of, program, o, argv, stream=sys.stderr):
     return progress
 
 
-# A host takes back what a process of a virtual machine has freed, which slows down what runs meanwhile: for about 25 s after 8 GiB (docs/notes/out-of-core.md). Less is taken to take less.
+# A host takes back memory that a process of a virtual machine has freed, and slows down what runs then: for about 25 s after 8 GiB (docs/notes/out-of-core.md). Less memory is assumed to take less time.
 SETTLE_S, SETTLE_BYTES, LEAST_SETTLE_S = 25.0, 8 << 30, 0.5
 
 
@@ -205,30 +205,30 @@ def say(text):
 
 
 def announcement(plans, data, results, no_system):
-    """The one line that says what will be changed on this machine."""
+    """The line that says what will be changed on this machine."""
     files = f"directories in {data} and {tempfile.gettempdir()}, removed after each run; results in {results}"
     if no_system:
-        return f"changes nothing on this machine (--no-system) but {files}"
+        return f"with --no-system this changes only files on this machine: {files}"
     runs = [run for p in plans for run in p.runs]
     settings = sorted({name for run in runs for name in {**run.usual, **run.knobs}})
-    changes = ["the page cache dropped before each run"]
-    changes += ["cgroups with a memory limit"] if any(run.limit for run in runs) else []
-    changes += [f"swap files in {data}"] if any(run.swap and not run.swap.startswith(ZRAM) for run in runs) else []
-    changes += ["swap space in compressed memory (zram)"] if any(run.swap.startswith(ZRAM) for run in runs) else []
-    changes += [f"file systems in files in {data}, on loop devices"] if any(run.file_system for run in runs) else []
-    changes += [f"the settings {', '.join(settings)}, put back after each run"] if settings else []
-    return f"changes on this machine while it runs: {'; '.join(changes)}; {files}; --no-system changes nothing else"
+    changes = ["drops the page cache before each run"]
+    changes += ["makes cgroups with a memory limit"] if any(run.limit for run in runs) else []
+    changes += [f"makes swap files in {data}"] if any(run.swap and not run.swap.startswith(ZRAM) for run in runs) else []
+    changes += ["makes swap space in compressed memory (zram)"] if any(run.swap.startswith(ZRAM) for run in runs) else []
+    changes += [f"mounts file systems from files in {data}, on loop devices"] if any(run.file_system for run in runs) else []
+    changes += [f"changes the settings {', '.join(settings)}, and restores them after each run"] if settings else []
+    return f"while it runs, this {'; '.join(changes)}. It makes {files}. With --no-system it changes only these files"
 
 
 def prepare(stack):
-    """Clears away what killed starts left. Root may change settings and holds their lock: two runners at once would each take the other's for
+    """Removes what killed starts left. Root may change settings and holds their lock: of two runners at once, each would mistake the other's settings for
     the machine's own."""
     registry.sweep(say)
     if os.geteuid() == 0:
         try:
             stack.enter_context(ownership.held("settings", wait=False))
         except ownership.Busy:
-            raise ownership.Busy("another run.py, or with-settings, is at work on this machine: wait for it, or use --no-system, which changes nothing") from None
+            raise ownership.Busy("another run.py or with-settings changes settings on this machine; wait until it has ended, or use --no-system, which changes none") from None
         registry.sweep(say, settings=True)  # again: its last holder may have been killed in between
 
 
@@ -244,7 +244,7 @@ def main(argv=None):
         show(plans)
         return 0
     if not o.memext.exists():
-        print(f"run.py: {o.memext} is not there; build it with cmake --preset release && cmake --build --preset release", file=sys.stderr)
+        print(f"run.py: --memext {o.memext} does not exist; build it with cmake --preset release && cmake --build --preset release", file=sys.stderr)
         return 2
     data = check_data(o.data)
     results = o.results or ROOT / "results" / o.scale
@@ -266,12 +266,12 @@ def main(argv=None):
         say(str(error))
         return 2
     except KeyboardInterrupt:
-        print("\nrun.py: interrupted; the same command goes on where it stopped", file=sys.stderr)
+        print("\nrun.py: interrupted; start the same command again to continue", file=sys.stderr)
         return 5
     if progress.failed:
-        print(f"{progress.failed} of {progress.total} runs failed; they are recorded as failed", file=sys.stderr)
+        print(f"{progress.failed} of {progress.total} runs failed and are recorded as failed; --retry-failed runs them again", file=sys.stderr)
     if progress.postponed:
-        print(f"{progress.postponed} of {progress.total} runs did not fit into {o.minutes:g} minutes; the same command goes on with them", file=sys.stderr)
+        print(f"{progress.postponed} of {progress.total} runs did not fit into --minutes {o.minutes:g}; start the same command again to continue with them", file=sys.stderr)
     if progress.skipped:
-        print(f"{progress.skipped} of {progress.total} runs were skipped; why is recorded (--no-system, or a kernel without the setting)", file=sys.stderr)
+        print(f"{progress.skipped} of {progress.total} runs were skipped, because of --no-system or because this machine or Linux lacks something; stderr in raw.jsonl says what", file=sys.stderr)
     return OUT_OF_TIME if progress.postponed else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One run: clean caches, an empty data directory, a time limit, and everything cleaned up afterwards."""
+"""Executes one run with dropped caches, an empty data directory and a time limit, and cleans up afterwards."""
 import contextlib
 import gzip
 import json
@@ -21,8 +21,8 @@ STDERR_KEPT = 4000
 GRACE_S = 15.0
 PR_SET_PDEATHSIG = 1
 ZRAM = "zram "  # before the size of a swap space in compressed memory
-ABSENT = 77  # exit status of a command that this kernel or machine lacks something for, which its last line of stderr names
-KILLED_S = 5.0  # a killed process is gone by then, or stuck in the kernel
+ABSENT = 77  # exit status of a command for which Linux or the machine lacks something; the last line of stderr names it
+KILLED_S = 5.0  # a killed process is gone by then, or stuck in Linux
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Place:
 
 
 def drop_caches(data):
-    """Clean page cache of the file system that the data is on, for a cold start; False where this user may not."""
+    """Drops the page cache, after syncing the file system of the data, for a cold start. False if this user may not."""
     storage.sync([".", data])
     try:
         Path("/proc/sys/vm/drop_caches").write_text("3")
@@ -74,8 +74,8 @@ def swap_in_words(swap):
 
 
 def needs_of_system(run):
-    """What of the machine a run changes, in words; "" if nothing."""
-    needs = [f"a memory limit of {run.limit}" if run.limit else "", swap_in_words(run.swap), f"a file system {run.file_system} in a file" if run.file_system else "",
+    """What a run changes on the machine, in words; "" if nothing."""
+    needs = [f"a memory limit of {run.limit}" if run.limit else "", swap_in_words(run.swap), f"a file system ({run.file_system}) in a file" if run.file_system else "",
              "the settings " + ", ".join(run.knobs) if run.knobs else ""]  # fmt: skip
     return " and ".join(filter(None, needs))
 
@@ -102,7 +102,7 @@ def _session_members(leader):
 
 
 def _ended(process, timeout_s):
-    """Its exit status. Not by Popen.wait, which holds a lock that an interrupt may leave locked: then nobody could wait any more."""
+    """Waits for a process and returns its exit status. Popen.wait holds a lock that an interrupt may leave locked, and then nobody could wait any more."""
     if process.returncode is not None:
         return process.returncode
     descriptor = os.pidfd_open(process.pid)
@@ -121,7 +121,7 @@ def _ended(process, timeout_s):
 
 
 def stop(process, grace_s=GRACE_S):
-    """Ends the command. limit-memory passes a first SIGTERM on, kills its child on the second and cleans up after either."""
+    """Ends the command. limit-memory passes a first SIGTERM on, kills its child on the second one, and cleans up after both."""
     for _ in range(2):
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(signal.SIGTERM)
@@ -163,7 +163,7 @@ def _keep_timeline(path, folder, name):
 
 
 def _end_with_us(parent):
-    """In the child: SIGTERM should this process be killed."""
+    """Runs in the child: makes Linux send it SIGTERM if this process is killed."""
     ownership.libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
     if os.getppid() != parent:
         os._exit(143)
@@ -190,7 +190,7 @@ def _wait(words, errors, timeout_s, mark):
 
 
 def skipped(run, repeat, place):
-    """The record of a run that may not change the machine and would have to."""
+    """The record of a run that would have to change the machine, and may not."""
     return {"plan": run.plan, "id": run.id, "repeat": repeat, "params": run.params, "limit": run.limit, "swap": run.swap, "knobs": run.knobs,
             "timeout_s": run.timeout_s, "command": list(run.words), "status": "skipped", "exit": None, "report": None, "timeline": None,
             "stderr": f"not run with --no-system: it needs {needs_of_system(run)}", "wall_s": 0.0, "started_unix_s": time.time(),
@@ -198,7 +198,7 @@ def skipped(run, repeat, place):
 
 
 def execute(run, repeat, place):
-    """Runs it and returns its record (without the session's fields). Never raises for what the command did."""
+    """Executes a run and returns its record (without the session's fields). Never raises because of what the command did."""
     if place.owner is not None:
         return _execute(run, repeat, place, place.owner)
     with registry.Owner("run.py") as owner:
@@ -206,7 +206,7 @@ def execute(run, repeat, place):
 
 
 def _remove(owner, *entries):
-    """Run directories; what cannot be removed now stays in the record."""
+    """Removes run directories. Those that cannot be removed now stay in the record."""
     for entry in entries:
         try:
             owner.remove(entry)
@@ -215,7 +215,7 @@ def _remove(owner, *entries):
 
 
 def _probe(run, words, place, scratch, owner):
-    """None, or what measures the rates of the minute."""
+    """The Probe that measures current rates for a run, or None."""
     if place.probe_s <= 0 or not near.is_judged(words):
         return None
 
@@ -255,7 +255,7 @@ def _collect(run, place, repeat, files, record):
     record["report"], record["cgroup"] = _report(report), _report(counts)
     if record["status"] == "done" and "{json}" in " ".join(run.words) and record["report"] is None:
         record["status"] = "failed"
-        record["stderr"] += "\nthe command ended well but wrote no report\n"
+        record["stderr"] += "\nthe command ended with status 0 but wrote no report to {json}\n"
     name = "".join(c if c.isalnum() or c in "-_." else "_" for c in f"{run.id}-{repeat}")
     record["timeline"] = _keep_timeline(timeline, place.results / "timelines", name)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernel settings that a run asks for, put back afterwards.
+"""Settings of Linux that a run asks for. They are restored afterwards.
 
-What was there before is written to the owner's record first (registry.py), so that the next start of anything puts back what a
-killed runner left, wherever its data was. One runner at a time may change settings: a second one would take the first one's for the
-machine's own (cli.py and with-settings hold the lock "settings" throughout).
+The old values are first written to the owner's record (registry.py). So the next start of any of these programs restores what a killed
+runner left, wherever its data was. Only one runner at a time may change settings: a second one would mistake the first one's settings for
+the machine's own (cli.py and with-settings hold the lock "settings" throughout).
 """
 import contextlib
 from pathlib import Path
@@ -13,7 +13,7 @@ from . import ownership
 # Setting -> file. {device} is the block device that holds the data directory (sysfs name).
 FILES = {
     "read_ahead_kb": "/sys/block/{device}/queue/read_ahead_kb",
-    "wbt": "/sys/block/{device}/queue/wbt_lat_usec",  # throttling of buffered write-back: microseconds, 0 = off. Transfers that bypass the page cache never meet it
+    "wbt": "/sys/block/{device}/queue/wbt_lat_usec",  # throttling of buffered write-back: microseconds, 0 = off. It does not affect transfers that bypass the page cache
     "damon": "/sys/kernel/mm/damon/admin/kdamonds/0/state",  # on, off
     "vm.dirty_bytes": "/proc/sys/vm/dirty_bytes",
     "vm.dirty_background_bytes": "/proc/sys/vm/dirty_background_bytes",
@@ -28,9 +28,9 @@ FILES = {
     "zswap.max_pool_percent": "/sys/module/zswap/parameters/max_pool_percent",
     "transparent_hugepage": "/sys/kernel/mm/transparent_hugepage/enabled",
 }
-# Writing one of these sets the other to 0: both are kept, the one that counted is put back last.
-# Of a memory cgroup of version 2 the kernel takes these as shares: of all available memory of the machine, applied to the cgroup (domain_dirty_limits). 102 MiB of 23.5 GiB become 2.2 MiB of 512 MiB.
-# The ratios, which are shares from the beginning, mean there what they mean for the machine.
+# Writing a setting of bytes sets its ratio to 0, and vice versa. The one that was in force is saved and restored.
+# In a memory cgroup of version 2, Linux turns these bytes into a share of the machine's available memory and applies that share to the cgroup (domain_dirty_limits). 102 MiB of 23.5 GiB become 2.2 MiB
+# of 512 MiB. The ratios are shares already, and mean the same in a cgroup as for the machine.
 DIRTY_BYTES = ("vm.dirty_bytes", "vm.dirty_background_bytes")
 PARTNERS = {"vm.dirty_bytes": "/proc/sys/vm/dirty_ratio", "vm.dirty_background_bytes": "/proc/sys/vm/dirty_background_ratio"}
 
@@ -40,42 +40,42 @@ class KnobError(RuntimeError):
 
 
 class KnobAbsent(KnobError):
-    """This kernel was built without what the setting is for."""
+    """This Linux lacks what the setting needs."""
 
 
 def path_of(name, device, files=FILES):
     if name not in files:
-        raise KnobError(f"setting '{name}' is not known; known are {', '.join(sorted(files))}")
+        raise KnobError(f"setting '{name}' is not known; the settings are {', '.join(sorted(files))}")
     return Path(files[name].format(device=device or "none"))
 
 
 def present(settings, device, files=FILES):
-    """Those of them that this machine has: read-ahead belongs to a block device."""
+    """The settings that this machine has: read-ahead, for instance, needs a block device."""
     return {name: value for name, value in settings.items() if path_of(name, device, files).exists()}
 
 
 def usual_of(settings, limit, version):
-    """Of the settings of an arm those that mean what they say beside this limit: with cgroup v2 the machine's ratios of dirty data stay."""
+    """The settings of an arm that have their usual meaning with this memory limit. With cgroup v2, bytes of dirty data do not, and the machine's ratios stay."""
     return {name: value for name, value in settings.items() if name not in DIRTY_BYTES or not limit or version == "v1"}
 
 
 def check_own(settings, limit, version):
-    """Refuses bytes of dirty data that a run asks for itself where the kernel would take them as something else."""
+    """Refuses bytes of dirty data that a run asks for, if Linux would interpret them as something else."""
     asked = [name for name in DIRTY_BYTES if name in settings]
     if asked and limit and version != "v1":
-        raise KnobAbsent(f"{asked[0]}: with cgroup v2 the kernel turns bytes of dirty data into a share of the whole machine's memory, so that they are no limit of a run in {limit}")
+        raise KnobAbsent(f"{asked[0]}: with cgroup v2, Linux turns bytes of dirty data into a share of the whole machine's memory, so they do not limit a run in {limit}; use cgroup v1")
 
 
 def value_of(path):
-    """What the file of a setting holds."""
+    """The value in the file of a setting."""
     text = path.read_text().strip()
-    if "[" in text:  # one of several words, the active one in brackets
+    if "[" in text:  # several words; the active one is in brackets
         return text[text.index("[") + 1 : text.index("]")]
     return text
 
 
 def _changes(settings, device, files):
-    """Those that have another value now. Some files refuse the value that they have (the state of DAMON)."""
+    """The settings whose value differs now. Some files refuse the value that they have (the state of DAMON)."""
     return {name: value for name, value in settings.items() if _differs(path_of(name, device, files), value)}
 
 
@@ -84,14 +84,14 @@ def _differs(path, value):
 
 
 def _saved(names, device, files, partners):
-    """[path, value] pairs that bring everything back when written in order."""
+    """[path, value] pairs that restore everything when written in order."""
     saved = []
     for name in names:
         path = path_of(name, device, files)
         try:
             value = value_of(path)
         except FileNotFoundError as error:
-            raise KnobAbsent(f"this kernel has no {path}: {name} cannot be set") from error
+            raise KnobAbsent(f"this Linux has no {path}, so {name} cannot be set") from error
         partner = partners.get(name)
         if partner and value == "0":
             saved.append([partner, value_of(Path(partner))])
@@ -101,7 +101,7 @@ def _saved(names, device, files, partners):
 
 
 def _put_back(owner, entries):
-    """"" or why a setting is not as it was: it stays in the record, and the end of the runner tries again."""
+    """Restores settings. Returns "" or why one could not be restored: it stays in the record, and the runner tries again at its end."""
     try:
         owner.remove(*entries)
     except (ownership.Stuck, ownership.Foreign) as why:
@@ -111,7 +111,7 @@ def _put_back(owner, entries):
 
 @contextlib.contextmanager
 def applied(settings, device, owner, files=FILES, partners=PARTNERS):
-    """The settings hold inside the with block."""
+    """Applies the settings inside the with block."""
     if not settings:
         yield
         return
@@ -119,7 +119,7 @@ def applied(settings, device, owner, files=FILES, partners=PARTNERS):
         settings = _changes(settings, device, files)
         saved = _saved(settings, device, files, partners)
     except OSError as error:
-        raise KnobError(f"a setting cannot be read: {error}") from error
+        raise KnobError(f"cannot read a setting: {error}") from error
     entries = owner.add(*({"kind": "setting", "path": path, "value": value} for path, value in saved))
     try:
         ownership.pause("settings recorded")
@@ -127,7 +127,7 @@ def applied(settings, device, owner, files=FILES, partners=PARTNERS):
             try:
                 path_of(name, device, files).write_text(value)
             except OSError as error:
-                raise KnobError(f"{name} = {value} was refused: {error}") from error
+                raise KnobError(f"Linux refused {name} = {value}: {error}") from error
         ownership.pause("settings changed")
         yield
     except BaseException:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A new file system in a file: `xfs 3GiB`, say, whatever the storage itself has.
+"""A new file system in a file, such as `xfs 3GiB`, independent of the file system of the storage.
 
-The loop device goes with the last that has it open (autoclear), so a killed runner leaves a mount at most, and that is recorded before
-it is made. The image lies in the run's directory and goes with it. The loop device passes the page cache by where it can.
+The loop device disappears when its last user closes it (autoclear). So a killed runner leaves at most a mount, which is recorded before it
+is made. The image lies in the run's directory and is removed with it. The loop device bypasses the page cache where it can.
 """
 import ctypes
 import fcntl
@@ -16,22 +16,22 @@ from . import ownership
 LOOP_CONFIGURE, LOOP_CTL_GET_FREE = 0x4C0A, 0x4C82
 AUTOCLEAR, DIRECT_IO = 4, 16
 PACKAGES = {"ext4": "e2fsprogs", "xfs": "xfsprogs"}
-TRIES = 20  # somebody else may take the free device first
+TRIES = 20  # another program may take the free device first
 
 
 class LoopError(RuntimeError):
-    """One sentence: why there is no such file system."""
+    """A sentence that says why there is no such file system."""
 
 
 class Absent(LoopError):
-    """What this machine or kernel lacks for it."""
+    """A sentence that says what this machine or Linux lacks for such a file system."""
 
 
 def tool_of(kind):
     path = shutil.which(f"mkfs.{kind}", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if path is None:
         package = f" (Debian: package {PACKAGES[kind]})" if kind in PACKAGES else ""
-        raise Absent(f"this machine has no mkfs.{kind}{package}")
+        raise Absent(f"mkfs.{kind} is not installed{package}")
     return path
 
 
@@ -40,18 +40,18 @@ def make_image(image, count):
         with open(image, "xb") as file:
             os.posix_fallocate(file.fileno(), 0, count)
     except OSError as error:
-        raise LoopError(f"no file of {count} bytes can be made in {os.path.dirname(image)}: {error.strerror}") from error
+        raise LoopError(f"cannot make a file of {count} bytes in {os.path.dirname(image)}: {error.strerror}") from error
 
 
 def format_device(device, kind, environment):
-    """The device, not the file, so that the tool sees its sectors."""
+    """Formats the device, not the file, so that the tool sees its sectors."""
     done = subprocess.run([tool_of(kind), "-q", device], stdin=subprocess.DEVNULL, capture_output=True, check=False, text=True, env={**os.environ, **environment})
     if done.returncode != 0:
         raise LoopError(f"mkfs.{kind} failed: {(done.stderr.strip() or 'no message').splitlines()[-1]}")
 
 
 def attached(image):
-    """(path, descriptor) of a loop device on the image, which lasts as long as the descriptor or a mount."""
+    """(path, descriptor) of a loop device on the image. The device lasts as long as the descriptor or a mount."""
     backing = os.open(image, os.O_RDWR | os.O_CLOEXEC)
     try:
         for _ in range(TRIES):
@@ -70,7 +70,7 @@ def attached(image):
                 last = error
         raise last
     except OSError as error:
-        raise Absent(f"no loop device can be had: {error.strerror}") from error
+        raise Absent(f"cannot get a loop device: {error.strerror}") from error
     finally:
         os.close(backing)
 
@@ -81,17 +81,17 @@ def mount_new(image, kind, point, environment):
         ownership.pause("loop device attached")
         format_device(path, kind, environment)
         if ownership.libc.mount(os.fsencode(path), os.fsencode(point), os.fsencode(kind), 0, None) != 0:
-            raise Absent(f"this kernel mounts no {kind} here: {os.strerror(ctypes.get_errno())}")
+            raise Absent(f"this Linux cannot mount {kind} here: {os.strerror(ctypes.get_errno())}")
     finally:
         os.close(device)
     ownership.pause("mounted")
 
 
 def make(owner, directory, kind, count):
-    """(entry of the mount, an empty directory on it). Raises LoopError."""
+    """Makes and mounts the file system. Returns (entry of the mount, an empty directory on it). Raises LoopError."""
     tool_of(kind)
     if os.geteuid() != 0:
-        raise Absent(f"root is needed to mount {kind}")
+        raise Absent(f"mounting {kind} needs root")
     image = os.path.join(os.path.realpath(directory), "image")
     entry = owner.mount(directory, image)
     try:

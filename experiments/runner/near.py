@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rates of the minute: how fast this machine is right before a run, and what that predicts of the run.
+"""Current rates: how fast this machine is right before a run, and what that predicts for the run.
 
 A prediction rests on rates that were measured (memext tune --calibrate) into a cache, once, before the first run. A machine that others share may be half as fast some minutes later. So right before a run
-that predictions are judged by the same rates are measured again, shortly (--calibrate-seconds), into a cache of their own, which the run never sees: it plans with the cache that is there from the beginning,
-as all its repeats do. Afterwards its plan is predicted once more with the rates from before it (--dry-run). Of the run itself nothing enters but its plan, which was decided before it began.
+that predictions are judged by the same rates are measured again, shortly (--calibrate-seconds), into a separate cache, which the run never sees: it plans with the cache from the beginning,
+as all its repeats do. Afterwards its plan is predicted once more with the rates from right before it (--dry-run). The prediction uses nothing of the run but its plan, which was decided before it began.
 """
 import argparse
 import json
@@ -21,10 +21,10 @@ MOST_S = 30.0
 
 
 def seconds(text):
-    """Of --probe: a number of seconds, 0 for none."""
+    """The value of --probe: a number of seconds, 0 for no measurement."""
     value = float(text)
     if not 0 <= value <= MOST_S:
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds from 0 to {MOST_S:g}")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds from 0 to {MOST_S:g}")
     return value
 
 
@@ -44,12 +44,12 @@ def rates_cache(environment=os.environ):
 
 
 def plan_line(plan):
-    """As --plan reads it, of a report's plan."""
+    """A report's plan as a line for --plan."""
     return " ".join([plan["algorithm"], *(f"{k}={plan[k]}" for k in PLAN_KEYS if plan.get(k))])
 
 
 def _words_of(command):
-    """Of `memext run`, what stands behind it; None of another command."""
+    """The words after `memext run` in a command; None if it is another command."""
     names = [Path(w).name for w in command]
     for k in range(len(names) - 1):
         if names[k] in ("memext", "{memext}") and names[k + 1] == "run":
@@ -75,19 +75,19 @@ def _split(command, table, keep):
 
 
 def _with_dram(words, limit):
-    """What a limit said is said in words, since nothing is limited here."""
+    """Adds --dram for the memory limit of the run, because the prediction has no memory limit."""
     return words + ([DRAM, limit] if limit and DRAM not in words else [])
 
 
 def _around(command):
-    """What slows the storage down around memext; no memory limit, in which little could be measured."""
+    """The words that limit the bandwidth of the storage. A memory limit is left out: little could be measured in it."""
     before = list(command[: [Path(w).name for w in command].index("memext")])
     names = [Path(w).name for w in before]
     return before[names.index("limit-bandwidth") :] if "limit-bandwidth" in names else []
 
 
 def planned(command, limit, plan, memext, data, report="-"):
-    """The words that predict a command with a given plan (of its report), touching nothing."""
+    """The words that predict a command with a given plan (of its report), and write nothing."""
     words = _with_dram(_split(command, DROPPED, False), limit)
     return [str(memext), "run", *words, "-d", str(data), "--plan", plan_line(plan), "--dry-run", "--quiet", "--json", str(report)]
 
@@ -103,7 +103,7 @@ def probing(command, limit, memext, data, report, seconds):
 
 
 def age_s(path):
-    """Seconds since the rates in a cache were measured; None where there is none."""
+    """Seconds since the rates in a cache were measured; None if there is no cache."""
     try:
         return max(0.0, time.time() - path.stat().st_mtime)
     except OSError:
@@ -111,7 +111,7 @@ def age_s(path):
 
 
 class Probe:
-    """Of one run. call(words, environment) -> (exit status, timed out) runs a command to its end."""
+    """Measures and predicts for one run. call(words, environment) -> (exit status, timed out) runs a command to its end."""
 
     def __init__(self, command, limit, memext, scratch, call, seconds=SECONDS):
         self.command, self.limit, self.memext, self.call, self.seconds = command, limit, memext, call, seconds
@@ -123,7 +123,7 @@ class Probe:
         return {"XDG_CACHE_HOME": str(self.home)}
 
     def measure(self, data):
-        """Before the run, in the place where it will be."""
+        """Measures before the run, in the directory where it will run."""
         known, mine = rates_cache(), rates_cache(self._environment())
         self.found["first_rates_age_s"] = age_s(known)
         mine.parent.mkdir(parents=True)
@@ -137,14 +137,14 @@ class Probe:
             rates = json.loads(report.read_text())["rates"]
             self.found["rates"] = {k: v for k, v in rates.items() if isinstance(v, (int, float))}
         except (OSError, ValueError, KeyError):
-            self.found["why"] = "the rates were not measured: " + ("no end in time" if late else f"exit {status}")
+            self.found["why"] = "the rates were not measured: " + ("not complete in time" if late else f"exit {status}")
 
     def started(self):
         """The run begins."""
         self.found["rates_age_s"] = time.monotonic() - self.end
 
     def predict(self, report, data):
-        """After the run: what its plan and the rates from before it say. What the record holds, with `why` where something failed."""
+        """Predicts after the run, with its plan and the rates from before it. Returns the entry of the record, with `why` if something failed."""
         if "why" in self.found or not report or "plan" not in report:
             return self.found
         output = self.scratch / "again.json"
@@ -154,5 +154,5 @@ class Probe:
             self.found["predicted_seconds"] = again["predicted_seconds"]
             self.found["predicted_time"] = again.get("predicted_time")
         except (OSError, ValueError, KeyError):
-            self.found["why"] = "the plan was not predicted: " + ("no end in time" if late else f"exit {status}")
+            self.found["why"] = "the plan was not predicted: " + ("not complete in time" if late else f"exit {status}")
         return self.found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who owns a record and whether he lives, where records are kept, and their locks (registry.py says what they are)."""
+"""Owners of records and whether they still live; where records are kept, and their locks. registry.py explains records."""
 import contextlib
 import ctypes
 import fcntl
@@ -15,23 +15,23 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class RegistryError(Exception):
-    """One sentence: why no record can be kept."""
+    """A sentence that says why no record can be kept."""
 
 
 class Foreign(Exception):
-    """What is there is not what the record names: left alone and forgotten."""
+    """The thing that exists is not the one that the record names. It is left alone, and its entry is dropped."""
 
 
 class Stuck(Exception):
-    """Ours, and cannot be removed now: stays in the record."""
+    """The thing belongs to the record and cannot be removed now. Its entry stays in the record."""
 
 
 class Later(Stuck):
-    """On a file system that is not mounted now: stays in the record without a word."""
+    """The thing lies on a file system that is not mounted now. Its entry stays in the record, without a message."""
 
 
 class Busy(Exception):
-    """Somebody else holds the lock."""
+    """Another process holds the lock."""
 
 
 def state_directory():
@@ -43,20 +43,20 @@ def state_directory():
 
 
 def open_state():
-    """Path of the state directory, made if need be. Whoever may write there decides what is removed: it must be ours alone."""
+    """Path of the state directory; makes it if necessary. Who can write there decides what is removed, so it must belong to this user alone."""
     path = state_directory()
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
         found = os.lstat(path)
     except OSError as error:
-        raise RegistryError(f"no record of what is changed can be kept in {path}: {error.strerror}; name another directory in MEMEXT_STATE") from error
+        raise RegistryError(f"cannot make the directory {path}, where changes of this machine are recorded: {error.strerror}; set MEMEXT_STATE to another directory") from error
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
-        raise RegistryError(f"{path} is no directory that belongs to this user alone; name another in MEMEXT_STATE")
+        raise RegistryError(f"{path}, where changes of this machine are recorded, is not a directory that belongs to this user alone; set MEMEXT_STATE to another directory")
     return path
 
 
 def boot_id():
-    """Of this boot; MEMEXT_BOOT_ID lets a test reboot the machine."""
+    """The id of this boot. A test sets MEMEXT_BOOT_ID to act as if the machine had been rebooted."""
     if os.environ.get("MEMEXT_BOOT_ID"):
         return os.environ["MEMEXT_BOOT_ID"]
     with open("/proc/sys/kernel/random/boot_id") as file:
@@ -68,7 +68,7 @@ def pid_namespace():
 
 
 def start_ticks(pid):
-    """When a process began (field 22 of stat), 0 if it is gone or has ended."""
+    """Start time of a process (field 22 of stat); 0 if it is gone or has ended."""
     try:
         with open(f"/proc/{pid}/stat", errors="replace") as file:
             fields = file.read().rsplit(")", 1)[1].split()
@@ -78,22 +78,22 @@ def start_ticks(pid):
 
 
 def lives(record):
-    """By pid and start time: for records without a lock, and should a lock have been lost."""
+    """Does the owner of a record live, by pid and start time? This is for records without a lock, and for lost locks."""
     if record["boot"] != boot_id():
         return False
-    if record["pid_ns"] != pid_namespace():  # its pids mean nothing here: the lock alone tells
+    if record["pid_ns"] != pid_namespace():  # its pids mean nothing here, so only the lock decides
         return not record["locked"]
     return start_ticks(record["pid"]) == record["start"]
 
 
 def pause(where):
-    """Tests stop a process here, by MEMEXT_PAUSE_AT, to kill it at that point."""
+    """Stops the process here if MEMEXT_PAUSE_AT names this place. Tests kill it then."""
     if os.environ.get("MEMEXT_PAUSE_AT") == where:
         os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def interruptible():
-    """SIGINT, SIGTERM and SIGHUP end the run and what it made goes; further ones do not disturb that. Ignored ones (nohup) stay ignored."""
+    """Makes SIGINT, SIGTERM and SIGHUP end the run, which then removes what it made. More signals do not disturb the removal. Ignored signals (nohup) stay ignored."""
     numbers = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
 
     def interrupt(number, frame):
@@ -121,7 +121,7 @@ def sync_directory(path):
 
 
 def store(state, record, old=None, lock=True):
-    """Writes a record so that it is there whole or not at all, and on disk. Returns its descriptor, which holds the lock."""
+    """Writes a record to disk, completely or not at all. Returns its descriptor, which holds the lock."""
     path = os.path.join(state, record["id"] + ".json")
     descriptor = os.open(path + ".new", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     try:
@@ -133,7 +133,7 @@ def store(state, record, old=None, lock=True):
         sync_directory(state)
     except OSError as error:
         os.close(descriptor)
-        raise RegistryError(f"no record of what is changed can be kept in {state}: {error.strerror}") from error
+        raise RegistryError(f"cannot write a record of changes to {state}: {error.strerror}; make room there, or set MEMEXT_STATE to another directory") from error
     if old is not None:
         os.close(old)
     return descriptor
@@ -148,7 +148,7 @@ def held(name, wait=True):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
-            raise Busy(f"another start holds {path}") from None
+            raise Busy(f"another process holds the lock {path}; wait until it has ended") from None
         yield
     finally:
         os.close(descriptor)

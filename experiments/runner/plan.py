@@ -71,7 +71,7 @@ UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 
 class PlanError(ValueError):
-    """A plan file that cannot be run: says which file, what, and what would do."""
+    """A plan file that cannot be run. The message names the file, the fault and the way out."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def size_bytes(size):
 def arm_settings(path, arm, limit):
     """{setting: value} of an arm, for a run with this memory limit."""
     if arm not in ARMS:
-        raise PlanError(f"{path}: kernel = '{arm}' is not known; there are {', '.join(ARMS)}")
+        raise PlanError(f"{path}: kernel = '{arm}' is not known; the values are {', '.join(ARMS)}")
     page, memory = 4096, size_bytes(limit)
     return {name: value if isinstance(value, str) else str(int(value * memory) // page * page) for name, value in ARMS[arm].items() if isinstance(value, str) or memory}
 
@@ -132,10 +132,10 @@ def load(path, scale):
     _only(path, "the plan", raw, PLAN_KEYS)
     for key in ("name", "title", "scale", "run"):
         if key not in raw:
-            raise PlanError(f"{path}: no {key}")
+            raise PlanError(f"{path}: the plan has no key '{key}'")
     upon = [*_below(scale)][::-1]  # the base first
     if not has(path, scale):
-        raise PlanError(f"{path}: no [scale.{upon[0]}]; it has {', '.join(sorted(raw['scale']))}")
+        raise PlanError(f"{path}: the plan has no table [scale.{upon[0]}]; its scales are {', '.join(sorted(raw['scale']))}")
     values = dict(raw["scale"].get("all", {}))
     for name in upon:
         values.update(raw["scale"].get(name, {}))
@@ -145,20 +145,20 @@ def load(path, scale):
     seen = set()
     for run in runs:
         if run.id in seen:
-            raise PlanError(f"{path}: two runs are called '{run.id}'; put what differs into id")
+            raise PlanError(f"{path}: two runs have the id '{run.id}'; put a parameter that differs into id")
         seen.add(run.id)
     return Plan(raw["name"], raw["title"], scale, path, tuple(runs), bool(raw.get("pilot")))
 
 
 def _below(scale):
-    """The scale, the one that it is more of, and so on."""
+    """The scale, the scale that it extends, and so on."""
     while scale:
         yield scale
         scale = BASE.get(scale)
 
 
 def has(path, scale):
-    """Whether a plan file speaks of a scale; some are of one alone."""
+    """Does a plan file have this scale? Some have one scale only."""
     try:
         return not {*_below(scale)}.isdisjoint(tomllib.loads(Path(path).read_text()).get("scale", {}))
     except (OSError, tomllib.TOMLDecodeError):
@@ -168,7 +168,7 @@ def has(path, scale):
 def _only(path, what, table, allowed):
     unknown = set(table) - allowed
     if unknown:
-        raise PlanError(f"{path}: {what} has unknown {', '.join(sorted(unknown))}; known are {', '.join(sorted(allowed))}")
+        raise PlanError(f"{path}: {what} has unknown keys: {', '.join(sorted(unknown))}; the keys are {', '.join(sorted(allowed))}")
 
 
 # What has nothing to commit: algorithms that rewrite their Buffers in place, and Buffers that end with the process.
@@ -190,7 +190,7 @@ def _with_commits(words):
 def _expand(path, raw, entry, values, scale):
     _only(path, f"run '{entry.get('id', '?')}'", entry, RUN_KEYS)
     if "id" not in entry or "command" not in entry:
-        raise PlanError(f"{path}: every run needs id and command")
+        raise PlanError(f"{path}: a run has no id or no command; give it both")
     if not {scale, "thorough" if scale == "night" else scale} & set(entry.get("scales", [scale])):
         return
     for params in _variants(path, entry, values):
@@ -245,7 +245,7 @@ def _variants(path, entry, values):
 def _list(path, value, values):
     if isinstance(value, str):
         if not isinstance(values.get(value), list):
-            raise PlanError(f"{path}: '{value}' is no list of the scale table")
+            raise PlanError(f"{path}: '{value}' is not a list in the table of the scale")
         return values[value]
     return value
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""raw.jsonl, schema 1: one JSON object a line.
+"""raw.jsonl, schema 1: one JSON object in each line.
 
 {"schema":1,"kind":"session", ...}  a start of the runner: plan, scale, ids of its runs, commit, program, machine, command line
 {"schema":1,"kind":"run", ...}      a run, whatever became of it:
@@ -9,7 +9,7 @@
     command      the words as executed; `limit`, `high`, `swap`, `file_system`, `knobs` around them (settings of the run and of its arm that were set; params.arm names an arm beside the plan's own)
     commit, program
     no_system    was it a start with --no-system: not taken for finished by one without
-    status       done | failed | timeout | skipped (by --no-system, or this kernel or machine lacks what it needs: see stderr)
+    status       done | failed | timeout | skipped (by --no-system, or Linux or the machine lacks something: see stderr)
     exit         exit status, negative = signal; null on timeout
     stderr       its last 4000 characters
     started_unix_s, wall_s, caches_dropped
@@ -43,7 +43,7 @@ class Store:
         self._cut_half_line()
 
     def _cut_half_line(self):
-        """A runner that was killed while writing leaves a line without its end."""
+        """Removes an incomplete last line, which a runner leaves that was killed while it wrote."""
         if not self.path.exists():
             return
         data = self.path.read_bytes()
@@ -63,8 +63,8 @@ class Store:
         return [json.loads(line) for line in self.path.read_text().splitlines() if line.strip()]
 
     def finished(self, retry_failed=False, system=True):
-        """{(key, repeat): session} of the runs that need not be run again. With `system`, what --no-system left out or ran without dropping the caches
-        is still to do."""
+        """{(key, repeat): session} of the runs that need not be run again. With `system`, runs of a start with --no-system do not count: they were
+        skipped, or ran without dropping the caches."""
         done = {}
         for record in self.records():
             if record.get("kind") != "run" or (system and record.get("no_system")):

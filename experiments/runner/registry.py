@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What these programs make on a machine is written down before it is made, so that the next start finds what a killed one left.
+"""Records of what these programs make on a machine. A record is written before the thing is made, so the next start finds what a killed one left.
 
 Each owner (a process of limit-memory, with-settings, run.py, demo.sh, speed.py) has one record, a JSON file of one line in the state directory:
 /var/lib/memext for root, $XDG_STATE_HOME/memext (~/.local/state/memext) for others, $MEMEXT_STATE in its place if set.
@@ -10,9 +10,10 @@ Each owner (a process of limit-memory, with-settings, run.py, demo.sh, speed.py)
 kinds: swap (a swap file), zram (a swap space in compressed memory, with the uuid in its header), cgroup (with all that runs in it), mount (a file system in a file, loopfs.py), directory (with its contents), setting (file and value of before),
 processes (those that carry MEMEXT_OWNER=id in their environment).
 
-An owner lives as long as its record is locked (flock, which the kernel gives up with the process) or as the process of that pid and
-that start time runs in this boot. Every start sweeps the others: it removes what they name and what is verified to be theirs (name with
-the id in it, owner, kind of file; no link is followed), and after that the record. A sweep may be killed at any point; the next goes on.
+An owner lives as long as its record is locked (flock, which Linux releases with the process), or as long as the process of that pid and
+start time runs in this boot. Every start sweeps the records of dead owners: it removes the things that they name and that are verified to be
+theirs (name with the id in it, owner, kind of file; no link is followed), and then the record. A sweep may be killed at any point; the next
+one continues.
 """
 import contextlib
 import fcntl
@@ -32,7 +33,7 @@ from runner.removing import CGROUP_PREFIX, DIRECTORY_PREFIXES, KINDS, MOUNT_PREF
 
 
 class Owner:
-    """The record of this process, or of another, `pid`, that cannot hold a lock itself (a shell script)."""
+    """The record of this process, or of the process `pid` that cannot hold a lock itself (a shell script)."""
 
     def __init__(self, program, pid=None):
         self.state = open_state()
@@ -50,7 +51,7 @@ class Owner:
         self.descriptor = store(self.state, self.record, self.descriptor, self.lock)
 
     def add(self, *entries):
-        """Called before the things are made."""
+        """Records things. Call this before they are made."""
         self.record["made"] += entries
         self.save()
         return entries
@@ -93,13 +94,13 @@ class Owner:
         return self.add({"kind": "mount", "path": path, "image": image, "mount": mount_of(directory)})[0]
 
     def mark(self):
-        """Environment of the processes that are to end with this one."""
+        """The environment variable that marks processes which must end with this one."""
         if not any(e["kind"] == "processes" for e in self.record["made"]):
             self.add({"kind": "processes"})
         return {OWNER_VARIABLE: self.id}
 
     def close(self, say=lambda text: print(text, file=sys.stderr, flush=True)):
-        """Removes what is left and the record; what cannot be removed stays in it for the next start."""
+        """Removes what is left, and the record. Things that cannot be removed stay in the record for the next start."""
         left = clear(self.record, say)
         if left:
             self.record["made"] = left
@@ -116,8 +117,8 @@ class Owner:
 
 
 def abandoned(path, settings):
-    """(record, descriptor that locks it) if its owner is gone, else None. With `settings` (their lock is ours), an owner that holds
-    settings is dying: waited for."""
+    """(record, descriptor that locks it) if its owner is gone, else None. With `settings`, this process holds the lock of settings; so an owner that
+    still has settings is dying, and this waits for it."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
@@ -136,7 +137,7 @@ def abandoned(path, settings):
 
 
 def sweep_one(state, path, settings, say):
-    """Whether an abandoned record was cleared completely."""
+    """Clears an abandoned record. Was it cleared completely?"""
     found = abandoned(path, settings)
     if found is None:
         return False
@@ -150,12 +151,12 @@ def sweep_one(state, path, settings, say):
         os.unlink(path)
     os.close(descriptor)
     if cleared:
-        say(f"cleared away what a killed {record['program']} (process {record['pid']}) left: {', '.join(cleared)}")
+        say(f"removed what a killed {record['program']} (process {record['pid']}) had left: {', '.join(cleared)}")
     return not left
 
 
 def drop_half_written(state):
-    """Records that were being written when their writer was killed: what they were to name had not been made."""
+    """Removes records whose writer was killed while it wrote them: the things that they name had not been made."""
     for name in os.listdir(state):
         match = re.fullmatch(r"(\d+)-(\d+)-[0-9a-f]+\.json\.new", name)
         if match and start_ticks(int(match.group(1))) != int(match.group(2)):
@@ -164,12 +165,12 @@ def drop_half_written(state):
 
 
 def sweep(say, settings=False):
-    """Clears away what owners left that are gone. May be interrupted at any point."""
+    """Removes what dead owners left. May be interrupted at any point."""
     state = open_state()
     with held("sweep"):
         drop_half_written(state)
         progress = True
-        while progress:  # ending the processes of one may leave another behind
+        while progress:  # ending the processes of one owner may abandon another record
             paths = [os.path.join(state, name) for name in sorted(os.listdir(state)) if name.endswith(".json")]
             progress = any([sweep_one(state, path, settings, say) for path in paths])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How each kind of what is made is removed: what is verified to be the record's, and nothing else."""
+"""How each kind of thing is removed. Only things that are verified to belong to the record are removed."""
 import contextlib
 import ctypes
 import os
@@ -21,18 +21,18 @@ SETTING_PLACES = (r"/proc/sys/vm/[\w-]+", r"/sys/block/[^/]+/queue/(read_ahead_k
                   r"/sys/kernel/mm/lru_gen/(enabled|min_ttl_ms)", r"/sys/module/zswap/parameters/(enabled|compressor|max_pool_percent)")  # fmt: skip
 GRACE_S = 15.0
 UMOUNT_NOFOLLOW = 8
-GONE_S = 30.0  # a killed process is gone by then, or stuck in the kernel
+GONE_S = 30.0  # a killed process is gone by then, or stuck in Linux
 RETRY_S = 0.02
 
 
 def opened(record, path, prefixes):
-    """(descriptor of its directory, name, lstat) of a path that a record names, None if it is gone."""
+    """(descriptor of its directory, name, lstat) of a path that a record names; None if it is gone."""
     place, name = os.path.split(path)
     if record["id"] not in name or not name.startswith(prefixes):
-        raise Foreign(f"{path} has no name of ours")
+        raise Foreign(f"{path} does not have a name that memext gives")
     try:
         if os.path.realpath(place) != place:
-            raise Foreign(f"{place} leads elsewhere now")
+            raise Foreign(f"{place} is a symbolic link or has one in its path now")
         folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
@@ -44,7 +44,7 @@ def opened(record, path, prefixes):
 
 
 def gone(entry):
-    """What is not there is gone, unless the file system that it is on is not there either."""
+    """A missing thing counts as removed, unless its file system is not mounted."""
     mount = entry.get("mount", "/")
     if not os.path.ismount(mount):
         raise Later(f"{mount} is not mounted")
@@ -61,7 +61,7 @@ def switch_off(path):
             return
         why = os.strerror(ctypes.get_errno())
         if last:
-            raise Stuck(f"the swap file {path} could not be switched off: {why}")
+            raise Stuck(f"cannot switch off the swap file {path}: {why}")
         time.sleep(0.5)
 
 
@@ -73,7 +73,7 @@ def remove_swap(record, entry):
     folder, name, facts = found
     try:
         if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_nlink != 1:
-            raise Foreign(f"{path} is no swap file of ours")
+            raise Foreign(f"{path} is not a swap file that memext made")
         switch_off(path)
         os.unlink(name, dir_fd=folder)
     finally:
@@ -84,10 +84,10 @@ SWAP_UUID_AT, SWAP_MAGIC = 1024 + 12, b"SWAPSPACE2"
 
 
 def remove_zram(record, entry):
-    """Ours while it is empty, or has our swap header."""
+    """Removes a zram device that is empty or has the swap header of this record."""
     path, base = entry["path"], "/sys/block/" + os.path.basename(entry["path"])
     if not re.fullmatch(r"/dev/zram\d+", path):
-        raise Foreign(f"{path} is no zram device")
+        raise Foreign(f"{path} is not a zram device")
     if record["boot"] != boot_id() or not os.path.exists(base):
         return
     with open(base + "/disksize") as file:
@@ -96,13 +96,13 @@ def remove_zram(record, entry):
         with open(path, "rb") as file:
             header = file.read(os.sysconf("SC_PAGESIZE"))
         if any(header) and header[SWAP_UUID_AT:SWAP_UUID_AT + 16] != bytes.fromhex(entry["uuid"]):
-            raise Foreign(f"{path} is in use by others")
+            raise Foreign(f"{path} is in use by another program")
         switch_off(path)
         try:
             with open(base + "/reset", "w") as file:
                 file.write("1")
         except OSError as error:
-            raise Stuck(f"{path} could not be given back: {error.strerror}") from error
+            raise Stuck(f"cannot reset {path}: {error.strerror}") from error
     if entry.get("added"):
         with contextlib.suppress(OSError), open("/sys/class/zram-control/hot_remove", "w") as file:
             file.write(path.removeprefix("/dev/zram"))
@@ -132,12 +132,12 @@ def members(cgroup):
 
 
 def nested(cgroup):
-    """It and the cgroups in it, innermost first."""
+    """The cgroup and the cgroups in it, innermost first."""
     return [folder for folder, _, _ in os.walk(cgroup, topdown=False)]
 
 
 def signal_if(pid, number, still):
-    """To the process that is `still` what was looked for, once a descriptor holds its pid. That descriptor, or None."""
+    """Sends a signal to a process, if still(pid) holds after a descriptor has pinned its pid. Returns that descriptor, or None."""
     try:
         descriptor = os.pidfd_open(pid)
     except OSError:
@@ -153,7 +153,7 @@ def signal_if(pid, number, still):
 
 
 def ended(descriptors, seconds):
-    """Waits until the processes have ended, closes their descriptors."""
+    """Waits until the processes have ended, for `seconds` at most, and closes their descriptors."""
     deadline = time.monotonic() + seconds
     for descriptor in descriptors:
         poll = select.poll()
@@ -163,7 +163,7 @@ def ended(descriptors, seconds):
 
 
 def kill_cgroup(cgroup):
-    """SIGKILL to all that runs in it and in those nested in it; descriptors of the processes."""
+    """Sends SIGKILL to all processes in the cgroup and in nested ones. Returns descriptors of the processes."""
     killed = []
     for folder in nested(cgroup):
         for pid in members(folder):
@@ -180,7 +180,7 @@ def remove_cgroup(record, entry):
         return
     os.close(found[0])
     if not stat.S_ISDIR(found[2].st_mode) or not in_cgroups(path):
-        raise Foreign(f"{path} is no cgroup")
+        raise Foreign(f"{path} is not a cgroup")
     deadline = time.monotonic() + GONE_S
     while os.path.isdir(path):
         ended(kill_cgroup(path), 1)
@@ -189,12 +189,12 @@ def remove_cgroup(record, entry):
                 os.rmdir(folder)
         except OSError as error:
             if time.monotonic() > deadline:
-                raise Stuck(f"the cgroup {path} could not be removed: {error.strerror}") from error
+                raise Stuck(f"cannot remove the cgroup {path}: {error.strerror}") from error
             time.sleep(RETRY_S)
 
 
 def remove_mount(record, entry):
-    """Only a loop device on the image that the record names; the device goes with the mount. The directory and the image go with the run's directory."""
+    """Unmounts only a loop device on the image that the record names. The device disappears with the mount, and the directory and the image with the run's directory."""
     path = entry["path"]
     found = opened(record, path, MOUNT_PREFIX)
     if found is None:
@@ -209,10 +209,10 @@ def remove_mount(record, entry):
         except OSError:
             image = ""
         if image != entry["image"]:
-            raise Foreign(f"what is mounted on {path} is not ours")
+            raise Foreign(f"the file system that is mounted on {path} was not made by memext")
         if libc.umount2(os.fsencode(path), UMOUNT_NOFOLLOW) != 0:
             if time.monotonic() > deadline:
-                raise Stuck(f"{path} could not be unmounted: {os.strerror(ctypes.get_errno())}")
+                raise Stuck(f"cannot unmount {path}: {os.strerror(ctypes.get_errno())}")
             time.sleep(RETRY_S)
 
 
@@ -223,32 +223,32 @@ def remove_directory(record, entry):
         return gone(entry)
     os.close(found[0])
     if not stat.S_ISDIR(found[2].st_mode) or found[2].st_uid != os.geteuid():
-        raise Foreign(f"{path} is no directory of ours")
+        raise Foreign(f"{path} is not a directory that memext made")
     for _, point, _, _ in mounts():
         if point == path or point.startswith(path + "/"):
-            raise Stuck(f"{path} is left: {point} is mounted in it")
+            raise Stuck(f"cannot remove {path}: {point} is mounted in it; unmount it first")
     try:
         shutil.rmtree(path)
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise Stuck(f"{path} could not be removed: {error.strerror}") from error
+        raise Stuck(f"cannot remove {path}: {error.strerror}") from error
 
 
 def restore_setting(record, entry):
-    """A reboot has put the machine's own value back already."""
+    """Restores a setting, unless a reboot has restored it already."""
     path, value = entry["path"], entry["value"]
     if record["boot"] != boot_id():
         return
     if not any(re.fullmatch(place, path) for place in SETTING_PLACES) or not re.fullmatch(r"[\w.+-]*", value):
-        raise Foreign(f"{path} is no setting of ours")
+        raise Foreign(f"{path} is not a setting that memext changes, or '{value}' is not a value of one")
     try:
         with open(path, "w") as file:
             file.write(value)
     except FileNotFoundError:
         return  # its device is gone
     except OSError as error:
-        raise Stuck(f"{path} could not be put back to {value}: {error.strerror}") from error
+        raise Stuck(f"cannot restore {path} to {value}: {error.strerror}") from error
 
 
 def carries(mark):
@@ -271,18 +271,18 @@ def end_processes(record, entry):
         ended([descriptor for descriptor in signalled if descriptor is not None], seconds)
 
 
-# In the order of removal: what runs ends before what it uses goes.
+# In the order of removal: processes end before the things that they use are removed.
 KINDS = {"processes": end_processes, "cgroup": remove_cgroup, "swap": remove_swap, "zram": remove_zram, "mount": remove_mount, "directory": remove_directory, "setting": restore_setting}
 
 
 def show(entry):
     if entry["kind"] == "setting":
-        return f"{entry['path']} put back to {entry['value']}"
+        return f"{entry['path']} restored to {entry['value']}"
     return {"swap": "swap file ", "zram": "swap in compressed memory ", "cgroup": "cgroup ", "mount": "file system on ", "directory": "", "processes": "its processes"}[entry["kind"]] + entry.get("path", "")
 
 
 def clear(record, say):
-    """Removes what a record names. The entries that must stay in it."""
+    """Removes the things that a record names. Returns the entries that must stay in it."""
     left = []
     for kind, remove in KINDS.items():
         for entry in [e for e in record["made"] if e.get("kind") == kind]:
@@ -294,8 +294,8 @@ def clear(record, say):
                 left.append(entry)
                 say(str(why))
             except Foreign as why:
-                say(f"{why}: left alone")
+                say(f"{why}; it is left alone")
             except OSError as error:
                 left.append(entry)
-                say(f"{show(entry)} could not be removed: {error}")
+                say(f"cannot remove {show(entry)}: {error}")
     return left

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""File systems, one by one."""
+"""Syncs single file systems, and waits for their discards."""
 import ctypes
 import os
 import time
@@ -11,7 +11,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def sync(paths):
-    """Writes what is dirty to the file systems of these paths that exist, and of no others: one elsewhere may be slow, or not answer at all."""
+    """Syncs the file systems of these paths (missing paths are ignored), and no others: another file system may be slow, or not answer at all."""
     seen = set()
     for path in paths:
         try:
@@ -28,7 +28,8 @@ def sync(paths):
 
 
 def wait_for_discards(device, sys="/sys", quiet_s=QUIET_S, most_s=MOST_S):
-    """Seconds waited until the device completed no discard for a while. With the mount option `discard` those of files that were deleted go on after the sync, which would be in the next run."""
+    """Waits until the device has completed no discard for quiet_s seconds, and returns the seconds waited. With the mount option `discard`, discards of deleted files continue after the sync, and would fall into
+    the next run."""
     def counted():
         try:
             with open(f"{sys}/block/{device}/stat") as file:

@@ -436,7 +436,7 @@ def test_device_script(build, tmp_path):
     assert len(rows) == 25 and all((r["result"]["updates_per_second"] or 0) > 0 for r in rows if r["k"] <= 8), rows
     assert all(r["result"]["status"] == "done" or "--device-memory" in r["result"]["error"] for r in rows)
     assert sorted(p.name for p in out.iterdir()) == sorted(p.name for p in brought.iterdir()) == ["host.json", "inside.json", "ktable.jsonl", "summary.txt"]
-    assert "flash      not run" in done.stdout and "12 times the memory" in done.stdout and "bytes, as predicted" in done.stdout
+    assert "flash      not run" in done.stdout and "12 times the memory" in done.stdout and "bytes over the bus, as predicted" in done.stdout
     # A run that is told from aims: these figures are made up.
     told = {"accelerator": "cuda", "device": "a device", "put_bytes_per_s": 5e10, "get_bytes_per_s": 5e10, "both_bytes_per_s_each": 4e10, "stencil": "star7", "dtype": "f64"}
     (out / "bus.json").write_text(json.dumps({**told, "updates_per_second": 1.61e11}))
@@ -445,7 +445,7 @@ def test_device_script(build, tmp_path):
     (out / "flash.json").write_text(json.dumps({**flash, "seconds": 1.16, "predicted_seconds": 1.0}))
     text = subprocess.run([str(script), "summary"], env={**env, "MEMEXT_BUILD": str(build)}, capture_output=True, text=True, timeout=900).stdout
     assert "161.00 Gupdates/s in its memory, star7 f64 (aim at least 160: met)" in text and "299.00 Gupdates/s with 2 levels a launch (aim at least 300: not met)" in text, text
-    assert "1.16 of the predicted 1.00 s (aim 0.85 to 1.15: not met)" in text, text
+    assert "1.16 times the predicted 1.00 s (aim 0.85 to 1.15: not met)" in text, text
     for words in ([], ["bus,nothing"]):
         assert subprocess.run([str(script), *words], env={**env, "MEMEXT_BUILD": str(build)}, capture_output=True, text=True, timeout=900).returncode == 2
 

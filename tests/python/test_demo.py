@@ -173,7 +173,7 @@ def test_one_run_of_the_demo_is_fused(tree):
     assert all("--verify" in call and "--timeline" in call for call in words)
     several = [[word for word in call if word != "--no-fuse" and "/build/demo/" not in word] for call in words]
     assert several[6] == several[5] != several[4]
-    assert rows[6]["whole s"] == "2.00" and {row["whole s"] for row in rows[:6]} == {"2.75"} and "Compare `uring, fused` with them by `whole s`." in notes
+    assert rows[6]["whole s"] == "2.00" and {row["whole s"] for row in rows[:6]} == {"2.75"} and "Use `whole s` to compare `uring, fused` with the runs that are not fused." in notes
     assert (rows[2]["storage written"], rows[1]["storage written"]) == ("1.00", "not counted")
 
 
@@ -181,8 +181,8 @@ def test_the_demo_compares_mmap_with_the_read_ahead_of_linux(tree):
     """128 KiB around mmap alone, said before it is changed and below the table."""
     said, _, notes, calls = demo(tree)
     assert [around for around, _ in calls] == [[], ["64MiB"], ["read_ahead_kb=128", "64MiB"], ["64MiB"], ["64MiB"], ["64MiB"], ["64MiB"]]
-    assert notes[-1] == "The read-ahead of the disk was 128 KiB while mmap ran, which is the default of Linux, and 4096 KiB otherwise."
-    assert os.geteuid() != 0 or "a read-ahead of 128 KiB while mmap runs" in said
+    assert notes[-1] == "The read-ahead of the disk was 128 KiB while mmap ran, which is the default of Linux. Otherwise it was 4096 KiB."
+    assert os.geteuid() != 0 or "sets a read-ahead of 128 KiB for mmap" in said
 
 
 def test_the_demo_says_which_read_ahead_stayed(tree):
@@ -195,9 +195,9 @@ def test_the_demo_says_which_read_ahead_stayed(tree):
 def test_the_demo_changes_nothing_with_no_system(tree):
     """No limit and no setting; the table has the runs that need none, and what the disk's read-ahead is."""
     said, rows, notes, calls = demo(tree, "--no-system")
-    assert "changes nothing on this machine" in said and [around for around, _ in calls] == [[]] * 5
+    assert "with --no-system this changes only files on this machine" in said and [around for around, _ in calls] == [[]] * 5
     assert [row["run"] for row in rows] == [label for label in LABELS if label not in ("swap", "mmap")]
-    assert sum("not run: no memory limit" in note for note in notes) == 2 and notes[-1] == "The read-ahead of the disk was 4096 KiB: nothing is changed with --no-system."
+    assert sum("not run: no memory limit" in note for note in notes) == 2 and notes[-1] == "The read-ahead of the disk was 4096 KiB: --no-system changes nothing."
 
 
 def test_the_table_of_the_first_page_is_the_demos():

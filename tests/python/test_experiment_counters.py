@@ -199,7 +199,7 @@ def test_a_mount_of_others_is_left_alone(project, can_mount):
         os.mkdir(entry["path"])
         subprocess.run(["mount", "-t", "tmpfs", "none", entry["path"]], check=True)
         try:
-            with pytest.raises(removing.Foreign, match="not ours"):
+            with pytest.raises(removing.Foreign, match="not made by memext"):
                 owner.remove(entry)
             assert os.path.ismount(entry["path"])
         finally:

@@ -15,7 +15,7 @@ def test_interrupted_runner_goes_on(project, number):
     process = start(project)
     wait_for(lambda: (project / "log").exists() and (project / "log").read_text() == "aio\nmmap\n", process)
     process.send_signal(number)
-    assert process.wait(60) == 5 and "goes on" in process.stderr.read()
+    assert process.wait(60) == 5 and "start the same command again to continue" in process.stderr.read()
     (first,) = runs_of(project)
     assert first["id"].startswith("aio") and left(project) == []
     again = finish(project, FAST="1")

@@ -34,12 +34,12 @@ def test_no_system_skips_what_needs_it(project):
     before = SETTING.read_text()
     done = finish(project, "--no-system")
     runs = {r["id"]: r for r in runs_of(project)}
-    assert done.returncode == 0 and "changes nothing on this machine" in done.stderr and "2 of 6 runs were skipped" in done.stderr
+    assert done.returncode == 0 and "with --no-system this changes only files on this machine" in done.stderr and "2 of 6 runs were skipped" in done.stderr
     assert {i for i, r in runs.items() if r["status"] == "done"} == {"aio-s", "mmap-s", "aio-m", "mmap-m"} and "failed" not in done.stderr
     assert runs["limited"]["status"] == runs["set"]["status"] == "skipped"
     assert "memory limit of 64MiB and a swap file of 16MiB" in runs["limited"]["stderr"] and "vm.page-cluster" in runs["set"]["stderr"]
     assert SETTING.read_text() == before and left(project) == []
-    assert "0 runs, 6 are there already" in finish(project, "--no-system").stderr
+    assert "0 runs; 6 more are recorded already" in finish(project, "--no-system").stderr
     store, runs = record.Store(project / "results" / "probe"), plan.load(project / "probe.toml", "quick").runs
     assert len(cli.work_list(plan.load(project / "probe.toml", "quick"), store, host.program_id(Path("/bin/sh")), 1)) == len(runs) == 6
 

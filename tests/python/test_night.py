@@ -145,7 +145,7 @@ def test_a_plan_that_was_cut_is_not_packed(folders, capsys):
     took = 160 / len(plan.load(plan.PLANS / "enough.toml", "night").runs)
     assert start(Runner(program, took=took), "enough", "table2", "--minutes", "10") == cli.OUT_OF_TIME
     said = capsys.readouterr().err
-    assert "enough did not end within its 10 minutes" in said and "not whole: enough;" in said
+    assert "enough did not complete within --minutes 10" in said and "not complete: enough;" in said
     assert [p.name for p in (folder / "packed").iterdir()] == ["table2.jsonl.gz"] and 0 < len(rounds(folder, "enough")) < 9
     assert start(Runner(program, took=took), "enough", "--minutes", "30") == 0 and rounds(folder, "enough") == set(range(9))
     assert (folder / "packed" / "enough.jsonl.gz").exists()
@@ -174,7 +174,7 @@ def test_runs_that_are_too_short_end_a_plan(folders, capsys):
     folder, program, start = folders
     runner = Runner(program, took=1.5)
     assert start(runner, "fig05", "table2") == 0 and [c[:2] for c in runner.calls] == [("fig05", 5), ("table2", None)]
-    assert "fig05: not run on and not packed" in capsys.readouterr().err and {p.name for p in (folder / "packed").iterdir()} == {"table2.jsonl.gz"}
+    assert "fig05 stops after the pilot and is not packed" in capsys.readouterr().err and {p.name for p in (folder / "packed").iterdir()} == {"table2.jsonl.gz"}
 
 
 # ------------------------------------------------------------------ packing
