@@ -26,7 +26,7 @@ NEEDS = {"memmap-numba": ["numba"], "h5py": ["h5py"], "dask": ["dask.array", "za
 
 
 def probe():
-    """{rival: "" or why it cannot be run}, of those that are Python; and the versions."""
+    """{rival: "" or why it cannot be run} of the rivals in Python, and versions of packages."""
     import importlib
 
     said, versions = {}, {"python": sys.version.split()[0]}
@@ -37,10 +37,10 @@ def probe():
                 importlib.import_module(name)
                 package = name.split(".")[0]
                 versions[package] = getattr(sys.modules[package], "__version__", "?")
-            except Exception as error:  # noqa: BLE001 - of whatever kind: it is said
+            except Exception as error:  # noqa: BLE001 - reported, of any kind
                 said[rival] = f"{name} cannot be imported: {error}"
     if said["dask"] == "" and not hasattr(sys.modules["zarr"], "create_array"):
-        said["dask"] = f"zarr {versions['zarr']} is of before version 3"
+        said["dask"] = f"zarr {versions['zarr']} is older than version 3; install zarr 3 or newer"
     return {"rivals": said, "versions": versions}
 
 

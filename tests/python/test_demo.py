@@ -59,7 +59,7 @@ def test_a_fused_run_is_compared_by_the_whole_time(tmp_path):
     status, rows, notes = compared(tmp_path, made("plain"), made("fused one", fused=True))
     assert status == 0 and [(row["run"], row["sweeps s"], row["whole s"]) for row in rows] == [("plain", "2.00", "2.75"), ("fused one", "2.00", "2.00")]
     assert "A fused run makes the initial grid inside its first sweep. It takes the checksum inside its last one." in notes
-    assert "Compare `fused one` with them by `whole s`." in notes and any("`--no-fuse`" in note for note in notes)
+    assert "Use `whole s` to compare `fused one` with the runs that are not fused." in notes and any("`--no-fuse`" in note for note in notes)
     _, _, notes = compared(tmp_path, made("plain"), made("another"))
     assert not any("fused" in note.lower() for note in notes)
 

@@ -128,7 +128,7 @@ def test_new_keys_of_a_plan_change_the_keys_of_no_other_run(project):
     plain = plan.Run(run.plan, run.id, run.words, run.params, limit=run.limit, usual=run.usual)
     keys = {run.key("p"), plain.key("p"), plan.Run(run.plan, run.id, run.words, run.params, limit=run.limit, high="1MiB").key("p")}
     assert len(keys) == 3 and a_run(project, "true").key("prog") == "f0a6bf9464fc3b4e"
-    assert "a file system ext4 64MiB in a file" in execute.needs_of_system(run)
+    assert "a file system (ext4 64MiB) in a file" in execute.needs_of_system(run)
 
 
 # ------------------------------------------------------------------ file systems in files
@@ -166,7 +166,7 @@ def test_a_run_on_a_file_system_of_its_own(project, can_mount):
 @needs_root
 def test_a_file_system_without_its_tool_skips_the_run(project):
     result = execute.execute(a_run(project, "true", file_system="nofs 32MiB"), 0, place_in(project))
-    assert result["status"] == "skipped" and "no mkfs.nofs" in result["stderr"] and left(project) == []
+    assert result["status"] == "skipped" and "mkfs.nofs is not installed" in result["stderr"] and left(project) == []
 
 
 def test_a_tool_that_fails_fails_the_run(project, can_mount, monkeypatch):

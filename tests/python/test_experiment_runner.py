@@ -40,7 +40,7 @@ def test_thorough_is_quick_with_more_of_it(project):
 @pytest.mark.parametrize(
     "old, new, says",
     [
-        ('name = "probe"', "", "no name"),
+        ('name = "probe"', "", "no key 'name'"),
         ("{nt} {n}", "{nt} {absent}", "absent"),
         ('id = "{backend}-{size}"', 'id = "{backend}"', "two runs"),
         ('matrix = {size = "sizes"', 'matrix = {size = "sises"', "sises"),
@@ -91,7 +91,7 @@ def test_arms_are_settings_of_the_kernel(project):
     assert {i: r.params.get("arm") for i, r in runs.items()} == {**dict.fromkeys(("aio-s", "mmap-s", "aio-m", "mmap-m", "limited", "limited-linux")), **{f"limited-{a}": a for a in ("machine", "machine-ahead", "machine-dirty")}}
     assert all(r.knobs == {"vm.swappiness": "10"} for i, r in runs.items() if i.startswith("limited-")) and len({r.key("p") for r in runs.values()}) == len(runs)
     (project / "probe.toml").write_text(ARMED.replace('"machine-dirty"]', '"windows"]'))
-    with pytest.raises(plan.PlanError, match="windows.*there are linux, machine"):
+    with pytest.raises(plan.PlanError, match="windows.*the values are linux, machine"):
         plan.load(project / "probe.toml", "quick")
 
 

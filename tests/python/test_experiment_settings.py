@@ -48,7 +48,7 @@ def test_runs_that_are_left_undone_are_told_by_the_exit_status(project):
     """No run fits into no time. Without --minutes all are done, and the status is 0."""
     (project / "fake.sh").write_text(FAKE.replace('[ "$3" = mmap ]', "false"))
     done = finish(project, "--no-system", "--minutes", "0")
-    assert done.returncode == cli.OUT_OF_TIME and "4 of 4 runs did not fit into 0 minutes" in done.stderr and not (project / "log").exists()
+    assert done.returncode == cli.OUT_OF_TIME and "4 of 4 runs did not fit into --minutes 0;" in done.stderr and not (project / "log").exists()
     assert finish(project, "--no-system").returncode == 0
 
 

@@ -23,7 +23,7 @@ def state(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("words, says", [(("fast", "/tmp", "--", "true"), "a rate of 'fast'"), (("0", "/tmp", "--", "true"), "a rate of '0'"), (("1MiB", "/proc", "--", "true"), "no block device"), (("1MiB", "/tmp"), "usage")])
+@pytest.mark.parametrize("words, says", [(("fast", "/tmp", "--", "true"), "a rate of 'fast'"), (("0", "/tmp", "--", "true"), "a rate of '0'"), (("1MiB", "/proc", "--", "true"), "/proc is not on a block device"), (("1MiB", "/tmp"), "usage")])
 def test_refusals(state, words, says):
     done = run(*words, state=state)
     assert done.returncode == 2 and says in done.stderr

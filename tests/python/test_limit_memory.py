@@ -157,7 +157,7 @@ def test_compressed_memory_of_others_is_left_alone(state):
         with open(device, "r+b") as file:
             file.write(b"somebody's data".ljust(4096))
         done = limited("32MiB", "--keep-cache", "--", "true")
-        assert done.returncode == 0 and f"{device} is in use by others" in done.stderr
+        assert done.returncode == 0 and f"{device} is in use by another program" in done.stderr
         assert device.name in zram_in_use() and records(state) == []
     finally:
         pathlib.Path(f"/sys/block/{device.name}/reset").write_text("1")
@@ -207,7 +207,7 @@ def test_throttling_below_the_limit(place):
     if done.returncode == 0:
         assert int(done.stdout) == 32 * MIB
     else:
-        assert done.returncode == 77 and "memory.high is of cgroup v2" in done.stderr and not (place / "counts").exists()
+        assert done.returncode == 77 and "--high needs cgroup v2" in done.stderr and not (place / "counts").exists()
 
 
 def test_commands_that_cannot_start():
@@ -445,7 +445,7 @@ def test_a_state_directory_that_others_may_write_to_is_refused(state):
 def test_one_line_says_what_is_changed(place):
     done = limited("64MiB", "--swap", "32MiB", "--swap-dir", place, "--", "true")
     assert len(done.stderr.splitlines()) == 1
-    for text in ("cgroup of 64 MiB", f"swap file of 32 MiB in {place}", "page cache", "--no-system"):
+    for text in ("cgroup with a memory limit of 64 MiB", f"swap file of 32 MiB in {place}", "page cache", "--no-system"):
         assert text in done.stderr
     assert limited("64MiB", "--keep-cache", "--quiet", "--", "true").stderr == ""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs: what has been measured is kept, what is asked for again is not run again."""
+"""Makes runs and keeps them; a run that is kept is not run again."""
 import itertools
 import json
 import os
@@ -22,7 +22,7 @@ SLOWER = 2  # times the best so far: a setting that takes longer a step is ended
 
 
 class Runs:
-    """All of them: what has been measured is kept, what is asked for again is not run again."""
+    """All runs. Measured runs are kept, and are not run again."""
 
     def __init__(self, o, place, python):
         self.o, self.place, self.python = o, place, python
@@ -40,11 +40,11 @@ class Runs:
         if self.records and before["versions"] == self.versions:
             self.bases = before.get("bases", {})
         if "umap" in o.rivals and o.umap is None:
-            self.absent["umap"] = "UMap is not installed here: --umap PREFIX says where it is"
+            self.absent["umap"] = "UMap is not installed here; name its prefix with --umap PREFIX"
         if o.no_system:
             for name in ("swap", "swap-k"):
                 if name in o.rivals:
-                    self.absent[name] = "needs a memory limit and swap space (--no-system makes none)"
+                    self.absent[name] = "it needs a memory limit and swap space, which --no-system does not make"
         for name, why in self.absent.items():
             say(f"{name} is not run: {why}")
 
@@ -61,7 +61,7 @@ class Runs:
             raise OutOfTime
 
     def base(self, case, work):
-        """Bytes that the process takes before it has seen any data, in whole MiB. Asked twice: the first time numba compiles."""
+        """Bytes that the process takes before it has seen any data, rounded up to MiB. It is measured twice, because numba compiles the first time."""
         if work in ("memext", "umap"):
             return PROGRAM
         name = f"{case.name} {work}"
@@ -75,7 +75,7 @@ class Runs:
         return {**os.environ, "NUMBA_CACHE_DIR": os.path.join(self.o.tools, "numba"), "OMP_NUM_THREADS": str(self.o.threads), "NUMBA_NUM_THREADS": str(self.o.threads)}
 
     def program(self, case, work, settings, dram, steps, output, folder):
-        """(command, environment) of what is no Python."""
+        """(command, environment) of memext, or of the program that uses UMap."""
         if work == "memext":
             fields = ["p", "v", "damping"] if case.leapfrog else ["u"]
             words = [os.path.join(self.o.build, "memext"), "run", "--kernel", case.kernel, "-t", str(steps), "--dram", str(dram + PROGRAM), "-d", folder, "--quiet", "--json", "-",
@@ -93,7 +93,7 @@ class Runs:
             "UMAP_PAGESIZE": str(settings["page"]), "UMAP_BUFSIZE": str(pages), "UMAP_PAGE_FILLERS": str(settings["fillers"]), "UMAP_PAGE_EVICTORS": str(settings["fillers"])}  # fmt: skip
 
     def compiled(self, case, cache, dram, more):
-        """The kernel is in this cache, outside of any memory limit: the others' compilers run there too."""
+        """Compiles the kernel into this cache, outside any memory limit, where the compilers of the other tools run too."""
         if os.path.exists(os.path.join(cache, case.name)):
             return
         nz, ny, nx = (n - 2 * case.h for n in case.shape)
@@ -143,7 +143,7 @@ class Runs:
             wanted = record["hash"] if rival == "memory" else self.reference(case, steps)
             record["same"] = record["hash"] == wanted
             if not record["same"]:
-                record["failure"] = f"another result ({record['hash']}, the plain loop has {wanted})"
+                record["failure"] = f"the result differs from that of the plain loop (hash {record['hash']}, the plain loop has {wanted})"
         self.records.append(record)
         self.save()
         say(f"{case.name} {factor or ''}x {rival} {json.dumps(settings)} {steps} steps: " + (record.get("failure") or f"{record['seconds']:.2f} s, {1e-6 * case.cells / record['step_s']:.0f} Mupdates/s"))
@@ -155,8 +155,8 @@ class Runs:
         if beat:  # what starting took is no part of its seconds
             enough = SLOWER * (beat.get("start_s", 0.0) + beat["import_s"] + beat["export_s"] + beat["step_s"] * steps)
             if enough < most:
-                return enough, f"was ended after {enough:.1f} s: another setting takes less than half of its time"
-        return most, f"took longer than {most:g} s and was ended"
+                return enough, f"stopped after {enough:.1f} s, because another setting takes less than half of that time"
+        return most, f"stopped after {most:g} s, the time limit of a run that tries settings (--limit)"
 
     def measured(self, words, limit, late):
         begin = time.monotonic()
@@ -189,7 +189,7 @@ class Runs:
         process.communicate()
 
     def reference(self, case, steps):
-        """The hash of the plain loop's state after so many steps. One loop over all steps has it for MARKS."""
+        """The hash of the plain loop's state after this many steps. One loop over all steps gives those of MARKS."""
         for attempt in range(2):
             for r in self.records:
                 if (r["rival"], r["case"], r["shape"]) == ("memory", case.name, list(case.shape)) and not r.get("failure"):
@@ -197,7 +197,7 @@ class Runs:
                         return found
             done = self.run(case, 0, "memory", {"slab": 8}, self.o.steps if attempt == 0 and steps in MARKS else steps, "reference")
             if done.get("failure"):
-                raise Failed(f"the plain loop to compare with: {done['failure']}")
+                raise Failed(f"the plain loop, with which results are compared, failed: {done['failure']}")
         return done["hash"]
 
     def search_steps(self, rival, settings):
