@@ -108,7 +108,7 @@ def summary(o, bench, ends, failures, seconds):
         print(f"FAILED {count} times: {why}")
     wrong = sum("WRONG RESULT" in failure["why"] for failure in failures)
     hangs = sum(failure["why"].startswith("hang") for failure in failures)
-    print(f"{len(failures)} campaigns failed; {wrong} of them had wrong results, and {hangs} hung")
+    print(f"{len(failures)} failed; {wrong} of them had wrong results, and {hangs} hung")
     for failure in failures:
         print(f"    {again_words(o, failure['run'])}")
     if o.json:

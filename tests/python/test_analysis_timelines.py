@@ -29,9 +29,9 @@ def test_timeline_refuses_and_forgives():
     lines = timeline_lines()
     with pytest.raises(timeline.TimelineError, match="version"):
         timeline.parse([lines[0].replace('"memext_timeline": 1', '"memext_timeline": 9')])
-    with pytest.raises(timeline.TimelineError, match="no column t_s"):
+    with pytest.raises(timeline.TimelineError, match="lacks the columns t_s"):
         timeline.parse([lines[0].replace('"t_s"', '"t"')])
-    with pytest.raises(timeline.TimelineError, match=":2: 1 values"):
+    with pytest.raises(timeline.TimelineError, match=":2: the sample has 1 values"):
         timeline.parse([lines[0], '{"s":[1]}\n'])
     with pytest.raises(timeline.TimelineError, match="neither"):
         timeline.parse([lines[0], '{"e":"dance","t":[0,1]}\n'])

@@ -59,14 +59,14 @@ def test_a_wrong_result_is_found(memext, place, tmp_path):
 for word; do case $word in */report.json) sed -i 's/"checksum": "./"checksum": "x/' $word;; esac; done
 exit $status""")
     done = campaign(place, "--memext", program, "--runs", 1, "--seed", 5, "--only", "intruder,stream,aio,directory")
-    assert done.returncode == 1 and "WRONG RESULT" in done.stdout and "1 wrong results and 0 hangs" in done.stdout, done.stdout
+    assert done.returncode == 1 and "WRONG RESULT" in done.stdout and "1 of them had wrong results, and 0 hung" in done.stdout, done.stdout
     assert "--seed 5 --skip 0 --runs 1 --only intruder,stream,aio,directory" in done.stdout and nothing_is_left(place)
 
 
 def test_a_hang_is_found(memext, place, tmp_path):
     done = campaign(place, "--memext", fake(tmp_path, memext, "exec tail -f /dev/null"), "--runs", 1, "--patience", 0.5, "--only",
                     "fault,stream,aio,directory")
-    assert done.returncode == 1 and "0 wrong results and 1 hangs" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 1 and "0 of them had wrong results, and 1 hung" in done.stdout, done.stdout + done.stderr
     assert nothing_is_left(place)
 
 
