@@ -6,7 +6,8 @@ STRESSES = ["sxx", "syy", "szz", "sxy", "sxz", "syz"]
 
 
 def run(nt, vx, vy, vz, sxx, syy, szz, sxy, sxz, syz, lam, mu, dt=0.3, surface=False):
-    """Velocities and stresses after nt steps. surface: plane z = 0 is a free surface, else every frame keeps its values."""
+    """Returns {name: array} of the velocities and stresses after nt steps. All arrays are float32 and have one shape, with the frame; lam and mu are the
+    stiffnesses, for density 1 and spacing 1. surface: plane z = 0 is a free surface; otherwise every frame keeps its values."""
     v, s = [f.copy() for f in (vx, vy, vz)], {n: f.copy() for n, f in zip(STRESSES, (sxx, syy, szz, sxy, sxz, syz))}
     inner, dt = (slice(1, -1),) * 3, np.float32(dt)
     m, la = dt * mu[inner], dt * lam[inner]

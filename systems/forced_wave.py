@@ -4,7 +4,8 @@ import numpy as np
 
 
 def run(nt, u, u_old, drive, courant=0.4):
-    """u now and one step before, after nt steps; drive: a number for each step."""
+    """Returns {"u", "u_old"}: u after nt steps, and one step before. u and u_old are float64, with the frame. drive: for each step, the number that is added
+    on the middle plane. courant: the wave's speed in cells for each step."""
     now, old = u.copy(), u_old.copy()
     inner = (slice(1, -1),) * 3
     plate = np.zeros((now.shape[0] - 2, 1, 1))

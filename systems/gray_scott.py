@@ -4,7 +4,7 @@ import numpy as np
 
 
 def run(nt, u, v, du=0.1, dv=0.05, feed=0.035, kill=0.06, dt=1.0):
-    """u and v after nt steps."""
+    """Returns {"u", "v"} after nt steps. u and v have one shape, with the frame; the parameters are those of gray_scott.c, for spacing 1."""
     u, v, inner = u.copy(), v.copy(), (slice(1, -1),) * 3
     at = lambda f, dx, dy, dz: f[1 + dz : f.shape[0] - 1 + dz, 1 + dy : f.shape[1] - 1 + dy, 1 + dx : f.shape[2] - 1 + dx]
     lap = lambda f: (at(f, -1, 0, 0) + at(f, 1, 0, 0) + at(f, 0, -1, 0) + at(f, 0, 1, 0) + at(f, 0, 0, -1) + at(f, 0, 0, 1) - 6 * f[inner])

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ising.c in numpy: the same random numbers. Arrays are [z][y][x] with a frame of one cell; periodic: which the frame copies."""
+"""ising.c in numpy, with the same random numbers. Arrays are [z][y][x] with a frame of one cell."""
 import numpy as np
 
 INNER = (slice(1, -1),) * 3
 
 
 def mixed(h):
-    """Of 32 bits each, in 64."""
+    """Mixes the bits of 32-bit numbers, which are held in uint64."""
     h = (h ^ (h >> 16)) * 0x7FEB352D & 0xFFFFFFFF
     h = (h ^ (h >> 15)) * 0x846CA68B & 0xFFFFFFFF
     return h ^ (h >> 16)
 
 
 def run(nt, s, w=0.41204, seed=1, periodic=False):
-    """s after nt steps."""
+    """Returns {"s": s after nt steps}. s: spins -1 and 1 (0 counts as -1), int8, with the frame. w: exp(-4 J / kT). periodic: before every half step the
+    frame copies the other end; otherwise it keeps its values."""
     s = s.copy()
     z, y, x = np.indices([n - 2 for n in s.shape], dtype=np.uint64)
     for t in range(nt):

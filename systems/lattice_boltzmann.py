@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""lattice_boltzmann.c in numpy: the same operations in the same order, all in float32. Arrays are [z][y][x], frame of one cell."""
+"""lattice_boltzmann.c in numpy: the same operations in the same order, all in float32. Arrays are [z][y][x] with a frame of one cell."""
 import numpy as np
 
 FACES = [(1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1)]
@@ -18,7 +18,8 @@ def signed_sum(values, signs):
 
 
 def run(nt, wall, omega=1.2, push=1e-5, **f):
-    """f0 to f18 after nt steps; wall: uint8, 0 where there is fluid."""
+    """Returns {"f0" to "f18"} after nt steps. f: these 19 arrays (float32) by name, with the frame. wall: uint8, 0 in fluid. omega: relaxation rate, 0 to 2.
+    push: added to the velocity in x at every step."""
     number, inner = np.float32, (slice(1, -1),) * 3
     f, omega, push = [f[f"f{i}"].copy() for i in range(19)], np.float32(omega), np.float32(push)
     weights = [number(1) / number(18)] * 6 + [number(1) / number(36)] * 12

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""pml.c in numpy: the same operations in the same order, all in float32. Arrays are [z][y][x] with a frame of one cell; an extent of a profile may be 1."""
+"""pml.c in numpy: the same operations in the same order, all in float32. Arrays are [z][y][x] with a frame of one cell. Profiles are constant along two
+axes and have extents of 1 there."""
 import numpy as np
 
 
 def layer(n, axis, thick=8, courant=0.5, loss=0.8, frame=1):
-    """The four profiles of one axis, 0 for x: (keep, gain) of E, then of H, which lies half a cell further. n: interior cells; the arrays have
-    n + 2 frame. The layers are `thick` cells deep at both ends, and lose exp(-loss) a step at their outermost cell."""
+    """Returns the four profiles of one axis (0 for x) as a list [keep, gain, keep, gain]: first those of E, then those of H, which lies half a cell further.
+
+    Each is float32 with n + 2 * frame cells along the axis, and extents of 1 along the others: (1, 1, n + 2 * frame) for x. n: interior cells. The layers
+    are `thick` cells deep at both ends. keep is the factor of a field in a step: 1 inside, and exp(-loss) at the outermost interior cell, for E. gain is the
+    factor of the differences: `courant` inside."""
     found = []
     for half in (0.0, 0.5):
         at = np.arange(-frame, n + frame) + half
@@ -18,7 +22,8 @@ def layer(n, axis, thick=8, courant=0.5, loss=0.8, frame=1):
 
 
 def run(nt, **given):
-    """E and H after nt steps, by the names of the kernel's fields."""
+    """Returns {name: array} of the split fields of E and H (exy to hzy) after nt steps. given: these fields with their frames, and the profiles ax to qz (see
+    layer), by the names of pml.c. All are float32."""
     f = {name: value.copy() for name, value in given.items()}
 
     def inner(value):

@@ -13,7 +13,8 @@ def slope(f, cx, cy, cz):
 
 
 def run(nt, u, v, s, cx=0.5, cy=0.3, cz=0.2):
-    """u, and v and s as the last step leaves them, after nt steps. Every field keeps its frame."""
+    """Returns {"u", "v", "s"} after nt steps: u is the solution, v and s are the registers that the last step leaves. They are float64 and keep their frames.
+    cx, cy, cz: Courant numbers."""
     u, v, s = u.copy(), v.copy(), s.copy()
     for _ in range(nt):
         k = slope(u, cx, cy, cz)

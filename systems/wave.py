@@ -4,7 +4,8 @@ import numpy as np
 
 
 def run(nt, p, p_old, v, damping, dt=0.001, dx=10):
-    """p now and one step before, after nt steps; v, damping: velocity and sponge."""
+    """Returns {"p", "p_old"}: p after nt steps, and one step before. All arrays are float32 and have one shape, with the frame. v: velocity; dt and dx: time
+    step and spacing, in units that fit v (s and m, for m/s). damping: 0 inside, growing to about 0.1 in a sponge at the sides."""
     f, now, old = np.float32, p.copy(), p_old.copy()
     inner = (slice(4, -4),) * 3
     c, s = v[inner] * (f(dt) / f(dx)), damping[inner]
