@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stencil computations on grids far larger than DRAM, with the grid on flash; see memext.Run, memext.kernel and memext.open."""
+"""Stencil computations on grids that are far larger than DRAM and lie on flash. See memext.Run, memext.kernel and memext.open."""
 from __future__ import annotations
 
 from . import _core
@@ -26,5 +26,7 @@ __all__ = ["Array", "Kernel", "KernelError", "MemextError", "MemoryRefused", "No
 
 
 def info(path: object = None) -> dict:
-    """What memext sees of the machine (and of a directory, file or block device): caches, DRAM, backends, algorithms, stencils."""
+    """Returns a dict of what memext finds on this machine: processor, caches, DRAM, backends, algorithms, stencils; sizes in bytes.
+
+    path: a directory, file or block device that is described too. Raises MemextError if it does not exist or cannot be read."""
     return _core.machine(path)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ import memext
 
 
 def _say(text: str) -> None:
-    """Prints it, or fails as the command does: status 3 where it cannot be written."""
+    """Prints the text, or fails as the command does: status 3 if it cannot be written."""
     try:
         if sys.stdout is None:  # it was closed
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
@@ -39,15 +39,15 @@ def view_main() -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m memext", description="looks at stores, files of arrays, and the machine")
+    parser = argparse.ArgumentParser(prog="python -m memext", description="shows stores, files of arrays, and the machine")
     commands = parser.add_subparsers(required=True, metavar="view|info")
-    view = commands.add_parser("view", help="a PNG with three slices and a histogram of each field")
+    view = commands.add_parser("view", help="writes a PNG with three slices and a histogram of each field")
     view.add_argument("path", help="a store (directory, file, block device), a directory of snapshots, or a file that memext.open reads")
-    view.add_argument("-o", "--output", type=pathlib.Path, help="the picture (default: beside, NAME.png)")
-    view.add_argument("--dataset", help="one field of a store, or dataset of a file")
+    view.add_argument("-o", "--output", type=pathlib.Path, help="the PNG to write (default: NAME.png in the current directory)")
+    view.add_argument("--dataset", help="the field of a store, or the dataset of a file, to show")
     view.set_defaults(call=_view)
-    info = commands.add_parser("info", help="what memext sees of the machine, as JSON")
-    info.add_argument("path", nargs="?", help="a directory, file or block device to look at besides")
+    info = commands.add_parser("info", help="prints what memext finds on the machine, as JSON")
+    info.add_argument("path", nargs="?", help="a directory, file or block device to describe too")
     info.set_defaults(call=_info)
     words = parser.parse_args(arguments)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The library through cffi: sentences become exceptions, texts become objects, callbacks are routed to Python objects."""
+"""The library through cffi: error sentences become exceptions, JSON texts become objects, and callbacks reach Python objects."""
 from __future__ import annotations
 
 import errno
@@ -15,16 +15,16 @@ __all__ = ["ffi", "lib", "check", "new_why", "sentence", "take_json", "machine",
 
 
 def version() -> str:
-    """The version of the library that is linked in."""
+    """The version of the linked library."""
     return ffi.string(lib.MX_VERSION).decode()
 
 
 def regular(path: Any) -> Any:
-    """The path, which is a file or nothing yet: what opens a pipe or a terminal may wait for ever."""
+    """The path, if it is a regular file or does not exist. Opening a pipe or a terminal might wait for ever."""
     import os
     import stat
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-        raise MemextError(f"{path} is no regular file: name one", errno.EINVAL)
+        raise MemextError(f"{path} is not a regular file: name one", errno.EINVAL)
     return path
 
 
@@ -37,12 +37,12 @@ def sentence(why: Any) -> str:
 
 
 def status_of(code: int) -> int:
-    """The exit status of the command for an error that a run ends with."""
+    """The exit status of the command for the error with which a run ends."""
     return {errno.EUCLEAN: 4, errno.EINTR: 5, errno.EIO: 3, errno.EBADMSG: 3, errno.EDOM: 6}.get(-code, 2)
 
 
 def check(code: int, why: Any = None) -> int:
-    """Raises what a negative code says."""
+    """Raises the error of a negative code; returns other codes."""
     if code >= 0:
         return code
     text = sentence(why) if why is not None else ""
@@ -54,7 +54,7 @@ def check(code: int, why: Any = None) -> int:
 
 
 def take_json(function: Any, *args: Any) -> dict:
-    """An object that a function of the library writes as text."""
+    """The object that a function of the library writes as JSON text."""
     why, out = new_why(), ffi.new("char **")
     check(function(*args, why, out), why)
     try:
@@ -68,12 +68,12 @@ def machine(path: str | None = None) -> dict:
 
 
 def look(path: Any) -> dict:
-    """What a store says of itself; FileNotFoundError's errno (ENOENT) where there is none."""
+    """What a store says of itself. Raises MemextError with errno ENOENT if there is no store."""
     return take_json(lib.mx_store_report, _path(path))
 
 
 def state_of(path: Any) -> tuple[bool, bytes]:
-    """Is a store being worked on, and what tells the state that it holds from every other: generation, note, Buffers."""
+    """Is a run working on the store, and what distinguishes its state from every other: generation, note, Buffers."""
     why, facts = new_why(), ffi.new("struct mx_store_facts *", {"size": ffi.sizeof("struct mx_store_facts")})
     check(lib.mx_store_look(_path(path), why, facts), why)
     extents = ffi.buffer(facts.extents, facts.n_extents * ffi.sizeof("struct mx_store_extent"))[:]
@@ -85,7 +85,7 @@ def generation_of(state: bytes) -> int:
 
 
 class Hashes:
-    """What --integrity keeps of a Buffer of a store: MemextError with errno ENODATA where it keeps nothing."""
+    """The checksums that --integrity keeps for a Buffer of a store. Raises MemextError with errno ENODATA if there are none."""
 
     def __init__(self, path: Any, buffer: str):
         why, out = new_why(), ffi.new("mx_hashes **")
@@ -94,7 +94,7 @@ class Hashes:
         self.unit_bytes, self.bytes = lib.mx_hashes_unit_bytes(self._hashes), lib.mx_hashes_bytes(self._hashes)
 
     def damage(self, offset: int, data: Any) -> int | None:
-        """Whole units as they were read from this byte of the Buffer on: the first byte of the first one that is not as it was written."""
+        """Checks whole units that were read from this byte of the Buffer on. Returns the first byte of the first unit that differs from what was written."""
         found = ffi.new("uint64_t *")
         code = lib.mx_hashes_check(self._hashes, offset, len(data), ffi.from_buffer(data), found)
         return None if check(0 if code == -errno.EBADMSG else code) == code else found[0]
@@ -106,18 +106,18 @@ def _path(path: Any) -> bytes:
 
 
 def mark(info: dict) -> tuple[int, int]:
-    """Of what look() found: the generation and the number of the run, which tell one state of one run from all others."""
+    """The generation and the number of the run, from what look() found. They distinguish one state of one run from all others."""
     return info["generation"], int(info.get("run", "0"), 16)
 
 
 def discard(path: Any, generation: int, run: int, no_lock: bool = False) -> None:
-    """Gives up the store that has this mark: its file in a directory goes, a file or block device may be overwritten."""
+    """Gives up the store with this mark: its file in a directory is removed, a file or block device may be overwritten."""
     why = new_why()
     check(lib.mx_store_discard(_path(path), generation, run, no_lock, why), why)
 
 
 def dram_bytes() -> int:
-    """DRAM that this process may use: the machine's or the cgroup's limit."""
+    """The bytes of DRAM that this process may use: the limit of the machine or the cgroup."""
     why, budget = new_why(), ffi.new("mx_budget **")
     check(lib.mx_budget_create(0, 0, why, budget), why)
     facts = ffi.new("struct mx_budget_facts *", {"size": ffi.sizeof("struct mx_budget_facts")})
@@ -147,16 +147,16 @@ def size_text(count: float) -> str:
 
 
 def require_dram(count: int, what: str, way_out: str) -> None:
-    """MemoryRefused where an array of so many bytes does not fit into what is free."""
+    """Raises MemoryRefused if an array of `count` bytes does not fit into the free DRAM."""
     free = _available_bytes()
     if count > free:
-        raise MemoryRefused(f"{what} has {size_text(count)}, and {size_text(free)} of DRAM are free here; {way_out}", errno.ENOMEM)
+        raise MemoryRefused(f"{what} needs {size_text(count)}, but only {size_text(free)} of DRAM are free: {way_out}", errno.ENOMEM)
 
 
 # ------------------------------------------------------------------ callbacks
 
 def box_array(box: Any, dtype: np.dtype) -> np.ndarray:
-    """The memory of a box as an array [z][y][x]."""
+    """The memory of a box of the library, as an array [z][y][x]."""
     shape = (box.z1 - box.z0, box.y1 - box.y0, box.x1 - box.x0)
     element = dtype.itemsize
     span = ((shape[0] - 1) * box.plane_pitch_bytes + (shape[1] - 1) * box.row_pitch_bytes + shape[2] * element) if min(shape) > 0 else 0

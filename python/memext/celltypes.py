@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The types of cells, by codes that numpy knows and by the library's names. 64-bit whole numbers have the codes q and Q, for i8 and u8 are
-eight bytes to numpy and eight bits to the library."""
+"""The types of cells, by codes that numpy knows and by the library's names. 64-bit integers have the codes q and Q, because i8 and u8 mean eight bytes
+to numpy and eight bits to the library."""
 from __future__ import annotations
 
 from typing import Any
@@ -19,40 +19,40 @@ _OF_8 = {"i8": "q", "u8": "Q"}
 
 
 def type_name(dtype: Any, what: str = "dtype") -> str:
-    """The code of a numpy type, of its name, or of the library's name where that cannot be mistaken (f64, u16, ...)."""
+    """The code of a type: of a numpy type, its name, or the library's name unless that is ambiguous (f64, u16, ...)."""
     if isinstance(dtype, str) and dtype in _OF_8:
         sign = "u" if dtype[0] == "u" else ""
-        raise KernelError(f"{what} {dtype!r} is {sign}int8 to the library and {sign}int64 to numpy: say '{sign}int8' or '{sign}int64'")
+        raise KernelError(f"{what} {dtype!r} means {sign}int8 in the library and {sign}int64 in numpy: write '{sign}int8' or '{sign}int64'")
     if isinstance(dtype, str) and dtype in _LIBRARY:
         return _LIBRARY[dtype]
     try:
         name = np.dtype(dtype).str[1:]
     except TypeError:
-        raise KernelError(f"{what} {dtype!r} is no type of cells: {', '.join(np.dtype(t).name for t in TYPES)}") from None
+        raise KernelError(f"{what} {dtype!r} is not a type of cells: give one of {', '.join(np.dtype(t).name for t in TYPES)}") from None
     name = _OF_8.get(name, name)
     if name not in TYPES:
-        raise KernelError(f"{what} {np.dtype(dtype).name} is no type of cells: there are float64, float32, and int8, uint8 and so on up to int64, uint64")
+        raise KernelError(f"{what} {np.dtype(dtype).name} is not a type of cells: give one of {', '.join(np.dtype(t).name for t in TYPES)}")
     return name
 
 
 def of_library(name: str) -> np.dtype:
-    """Of the library's name, little endian."""
+    """The numpy type of a library's name, little endian."""
     return np.dtype(_LIBRARY[name]).newbyteorder("<")
 
 
 def library_type(name: str) -> str:
-    """Of a code."""
+    """The library's name of a code."""
     return {short: long for long, short in _LIBRARY.items()}[name]
 
 
 def dtype_of(name: str) -> np.dtype:
-    """Of a code, little endian."""
+    """The numpy type of a code, little endian."""
     return np.dtype(name).newbyteorder("<")
 
 
 def stored(values: Any, dtype: str) -> np.ndarray:
-    """What cells of a type hold of values that a kernel gives them, as memext/cell.h says: whole numbers wrap; reals are truncated and saturate in a
-    field of whole numbers, and NaN is 0 there."""
+    """The values that a kernel returns as cells of a type, by the rules of memext/cell.h. Integers wrap. In a field of integers, floating-point values are
+    truncated and limited to the type's range, and NaN becomes 0."""
     values = np.asarray(values)
     if dtype in REALS or values.dtype.kind != "f":
         return values.astype(dtype)

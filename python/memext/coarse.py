@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Coarse copies of an array, 2, 4 and 8 times smaller: one pass over it, whatever format they are written in."""
+"""Makes coarse copies of an array, 2, 4 and 8 times smaller, in one pass over it. The format in which they are written does not matter."""
 from __future__ import annotations
 
 from typing import Any, Callable
@@ -11,7 +11,7 @@ from .pieces import chunks_of, groups
 
 
 def _pairs(a: np.ndarray, axis: int) -> np.ndarray:
-    """Means of cells 0 and 1, 2 and 3, ...; a last one that is alone stays as it is."""
+    """The means of cells 0 and 1, 2 and 3, and so on. A last cell without a partner stays as it is."""
     n = a.shape[axis]
     first, second = [slice(None)] * 2, [slice(None)] * 2
     first[axis], second[axis] = slice(0, n - n % 2, 2), slice(1, n, 2)
@@ -23,8 +23,8 @@ def _pairs(a: np.ndarray, axis: int) -> np.ndarray:
 
 
 class _Halver:
-    """Takes planes in order and hands on those of an array of half the extents, rounded up: each cell the mean of the 2 x 2 x 2 cells, or
-    fewer at the ends, that it stands for."""
+    """Gets planes in order, and passes on the planes of an array with half the extents, rounded up. Each cell is the mean of the 2 x 2 x 2 cells that it
+    covers, or of fewer at the ends."""
 
     def __init__(self, take: Callable[[np.ndarray], None]):
         self.take, self.held = take, None
@@ -46,7 +46,7 @@ class _Halver:
 
 
 class _Level:
-    """Writes planes into a dataset, as many at a time as its chunks are deep."""
+    """Writes planes into a dataset, in groups as deep as its chunks."""
 
     def __init__(self, data: Any, dtype: np.dtype):
         self.data, self.dtype, self.z, self.held = data, dtype, 0, []
@@ -64,7 +64,7 @@ class _Level:
 
 
 def _coarsen(array: Array, levels: list[_Level]) -> None:
-    """One pass over the array: every plane is read once."""
+    """Makes all levels in one pass: every plane is read once."""
     halvers: list[_Halver] = []
     for level in reversed(levels):
         after = halvers[-1] if halvers else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A kernel for given types of its fields: its C text, and the same in numpy."""
+"""A kernel for given types of its fields: its C text, and the same computation in numpy."""
 from __future__ import annotations
 
 import hashlib
@@ -39,12 +39,12 @@ class Code:
         old = any(cell.reads_old() for cell in self.cells)
         for part, cell in zip(parts, self.cells):
             if kernel._form == "jacobi" and cell.reads_old():
-                raise KernelError(f"{part.name} is a stage and reads .old: a stage reads what the one before has left; keep older values in a field",
+                raise KernelError(f"{part.name} is a stage and cannot read .old, because it reads what the stage before has left: keep older values in a field",
                                   part.file, part.line)
         self.form = kernel._form or ("leapfrog" if old else "jacobi")
         taken = [n for n in kernel.state if self.form == "leapfrog" and kernel.has_field(f"{n}_old")]
         if taken:
-            raise KernelError(f"{kernel.name} has a field {taken[0]}_old and reads {taken[0]}.old, and a run calls both {taken[0]}_old: "
+            raise KernelError(f"{kernel.name} has a field {taken[0]}_old and reads {taken[0]}.old, which a run calls {taken[0]}_old too: "
                               "give the field another name", parts[0].file, parts[0].line)
         state = set(kernel.state + kernel.partner)
         self.radius = max(1, *(cell.reach(state) for cell in self.cells))
@@ -57,27 +57,27 @@ class Code:
         self.text = self._write()
 
     def _check_taken_along(self, reduction: Any) -> None:
-        """What comes with the steps of a staggered kernel is of the fields that the first function computes."""
+        """Refuses a reduction that a run of a staggered kernel cannot compute during its steps: it may read only fields that the first function computes."""
         part = reduction.part(self.kernel)
         others = [n for n in part.fields if n in self.kernel.state] if self.form == "staggered" else []
         if others:
-            raise KernelError(f"{reduction.name} reads {', '.join(others)}, and reductions that a run of a staggered kernel takes along read what its first function "
-                              f"computes, {', '.join(self.kernel.partner)}: leave it out of reductions, and ask run.reduce({reduction.name}) between steps",
+            raise KernelError(f"{reduction.name} reads {', '.join(others)}, but reductions= of a staggered kernel may read only what its first function "
+                              f"computes, {', '.join(self.kernel.partner)}: leave it out of reductions=, and call run.reduce({reduction.name}) between steps",
                               part.file, part.line)
 
     def _is_flat(self) -> bool:
-        """Does it compute grids of two dimensions? All its neighbours have two offsets then."""
+        """Does it compute grids of two dimensions? Then all its neighbours have two offsets."""
         parts = [*self.kernel._parts, *self.reductions]
         cells = [*self.cells, *(r.translate(self) for r in self.reductions)]
         offsets = set().union(*(getattr(cell, "offsets", set()) for cell in cells))
         if len(offsets) > 1:
             at = next((p for p in parts if hasattr(p, "file")), parts[0])
-            raise KernelError(f"{self.kernel.name} names some neighbours by two numbers and others by three: u[dx, dy] is of a grid of two dimensions, "
-                              "u[dx, dy, dz] of one of three", getattr(at, "file", "?"), getattr(at, "line", 0))
+            raise KernelError(f"{self.kernel.name} has neighbours with two offsets and neighbours with three: write u[dx, dy] in grids of two dimensions, "
+                              "or u[dx, dy, dz] in grids of three", getattr(at, "file", "?"), getattr(at, "line", 0))
         return offsets == {2}
 
     def check(self, shape: tuple[int, ...]) -> None:
-        """Refuses a grid of nz, ny, nx (or ny, nx) interior cells in which a table has no element for every cell."""
+        """Refuses a grid of nz, ny, nx (or ny, nx) interior cells if a table of the kernel is too small for it."""
         shape = (1, *shape) if len(shape) == 2 else shape
         for cell in [*self.cells, *(r.translate(self) for r in self.reductions)]:
             for reason in lookup.misfits(cell, shape):
@@ -127,8 +127,8 @@ class Code:
         return text + "\n".join(bodies)
 
     def _body(self, cell: Cell, fields: list[str], writer: ex.Writer) -> str:
-        """Loads and choices get names: what is loaded under a condition, compilers do not vectorise. Reals that are written as whole numbers are
-        converted, for SET of a real and of a whole number differ."""
+        """The C statements of a cell. Loads and choices get names, because compilers do not vectorise loads under a condition. Floating-point numbers that
+        are written as integers are cast, because SET treats the two differently."""
         statements, values = _named(cell)
         lines = [f"    const {ex.c_type(node)} {name} = {writer.text(node)};" for name, node in statements]
         for field, value in zip(fields, values):
@@ -150,7 +150,7 @@ class Code:
     # ---- numpy
 
     def evaluate(self, cell: Cell, at: Callable, params: Mapping[str, float], coordinates: Callable, old: Callable | None = None) -> list:
-        """Values of a cell's function over a box; at(field, dx, dy, dz), old(field), coordinates(name) give its arrays."""
+        """The values of a kernel's function over a box. at(field, dx, dy, dz), old(field) and coordinates(name) give its arrays."""
         known = {name: node for name, node in cell.locals}
         memo: dict[int, Any] = {}
 
@@ -215,20 +215,20 @@ class Code:
 
 
 def _frame_or_not(array: Any, framed: tuple, size: list[int]) -> tuple:
-    """The shape that an array of two dimensions has written out."""
+    """The shape of a read-only array of two dimensions after broadcasting, with or without the frame."""
     extents = (1, 1, *np.shape(array))[-2:]
     return framed if all(s in (1, n) for s, n in zip(extents, framed)) and extents != tuple(size) else tuple(size)
 
 
 def _list(macro: str, argument: str, items: Mapping[str, str]) -> str:
-    """#define MX_STATE(F) F(u, double) ...; the argument is a name that none of the items has."""
+    """The line #define MX_STATE(F) F(u, double) ...; the macro's argument has a name that no item has."""
     while argument in items:
         argument += "_"
     return f"#define {macro}({argument}) " + " ".join(f"{argument}({n}, {value})" for n, value in items.items())
 
 
 def _named(cell: Cell) -> tuple[list[tuple[str, ex.Node]], list[ex.Node]]:
-    """Statements and values in which every load below a choice, and every branch of one that is more than a name, has a name of its own."""
+    """The statements and values of a cell. Every load within a choice, and every branch of a choice that is more than a name, gets a name of its own."""
     known, namer = dict(cell.locals), _Namer(cell)
     for name in _locals_of(cell.values, known):
         namer.statements.append((name, namer.rewrite(known[name], False)))
@@ -238,7 +238,7 @@ def _named(cell: Cell) -> tuple[list[tuple[str, ex.Node]], list[ex.Node]]:
 
 
 def _locals_of(values: list[ex.Node], known: Mapping[str, ex.Node]) -> list[str]:
-    """Names that the values need, each after those that it needs itself."""
+    """The local names that the values use, each after the names that it uses itself."""
     seen: set[str] = set()
     needed: list[str] = []
 
@@ -256,7 +256,7 @@ def _locals_of(values: list[ex.Node], known: Mapping[str, ex.Node]) -> list[str]
 
 
 class _Namer:
-    """Rewrites expressions of a cell; statements: names that were given on the way."""
+    """Rewrites expressions of a cell. statements: the names that it has given."""
 
     def __init__(self, cell: Cell):
         self.known = dict(cell.locals)
@@ -276,7 +276,7 @@ class _Namer:
         return self.names[id(node)][0]
 
     def choose(self, condition: ex.Node, a: ex.Node, b: ex.Node, like: ex.Node) -> ex.Node:
-        """Choices one after the other for & and |: compilers vectorise those, and not conditions joined across types of different sizes."""
+        """Writes & and | as one choice after the other. Compilers vectorise these, but not conditions joined across types of different sizes."""
         while condition.op == "local" and condition.type == "bool":
             condition = self.known[condition.data]
         if condition.op in ("&", "|"):
@@ -296,7 +296,7 @@ class _Namer:
         return self.loads[key]
 
     def rewrite(self, node: ex.Node, chosen: bool) -> ex.Node:
-        """chosen: below a choice."""
+        """The rewritten node. chosen: it is part of a choice."""
         if node.op in ("at", "old") and chosen:
             return self.load(node)
         if not node.args:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cells that are computed: ramps and functions. Each has an identity, by which a run tells it from other initial values."""
+"""Initial values that are computed: ramps and functions. Each has an identity, by which a run distinguishes it from other initial values."""
 from __future__ import annotations
 
 import errno
@@ -17,18 +17,18 @@ from .values import Values
 
 
 class Ramp(Values):
-    """Linear along an axis, from `first` in the first plane of the frame to `last` in the last; 0 where `where` is 0."""
+    """Values that are linear along an axis, from `first` in the first plane of the frame to `last` in the last one; 0 where the array `where` is 0."""
 
     def __init__(self, axis: str, first: float, last: float, where: Any = None):
         if axis not in ("x", "y", "z"):
-            raise MemextError(f"the axis {axis!r} of a ramp: x, y or z")
+            raise MemextError(f"a ramp cannot have the axis {axis!r}: give 'x', 'y' or 'z'")
         self.name_of_axis, self.axis, self.first, self.last = axis, "zyx".index(axis), real(first, "a ramp's first value"), real(last, "a ramp's last value")
         flat = len(getattr(where, "shape", ())) == 2
         self.where = None if where is None else as_array(of_user(where, "where") if flat else where, "where")
 
     def begin(self, name: str, flat: bool, frame: int) -> None:
         if flat and self.name_of_axis == "z":
-            raise MemextError(f"{name} is a ramp along z, and the kernel computes grids of two dimensions: x and y", errno.EINVAL)
+            raise MemextError(f"{name} is a ramp along z, but the kernel computes grids of two dimensions: give axis 'x' or 'y'", errno.EINVAL)
         self.axis = 0 if flat and self.name_of_axis == "y" else "zyx".index(self.name_of_axis)  # rows are planes
 
     def shape(self) -> tuple[int, int, int] | None:
@@ -49,8 +49,8 @@ class Ramp(Values):
 
 
 class Function(Values):
-    """function(x, y, z) of interior indices, arrays that broadcast; the frame has negative ones and those from n on. Of two dimensions function(x, y), for
-    each row."""
+    """function(x, y, z) of the indices of cells, arrays that broadcast. Interior cells count from 0; the frame has negative indices and those from n on. In
+    two dimensions it is function(x, y), called for each row."""
 
     def __init__(self, function: Callable, frame: int = 0):
         self.function, self.frame, self.flat = function, frame, False
@@ -65,8 +65,8 @@ class Function(Values):
         except ValueError:  # functions of C say nothing of themselves
             pass
         except TypeError:
-            raise MemextError(f"{name} is given a function that does not take {places}: of grids of {'two' if flat else 'three'} dimensions a field is a function "
-                              "of these alone", errno.EINVAL) from None
+            raise MemextError(f"{name} is given a function that cannot be called with ({places}): in grids of {'two' if flat else 'three'} dimensions give a "
+                              "function of exactly these arguments", errno.EINVAL) from None
 
     def plane(self, z: int, shape: tuple[int, int, int]) -> Any:
         if z in self._tried:
@@ -78,7 +78,7 @@ class Function(Values):
         return self.function(x, y, z - h)
 
     def try_out(self, shape: tuple[int, int, int]) -> None:
-        """Of the frame and the interior. In the order of a run, for functions that give something else each time."""
+        """Computes the planes of the frame and the first interior plane, in the order of a run: a function may return different values at each call."""
         self._tried = {z: self.plane(z, shape) for z in range(self.frame + 1)}
 
     def identity(self) -> str:

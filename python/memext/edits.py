@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Changes of the state between steps: what a program asks for, as one pass over the planes that the library makes when the run goes on."""
+"""Changes of the state between steps. The library makes all changes that a program asks for in one pass over the planes, when the run continues."""
 from __future__ import annotations
 
 import copy
@@ -34,7 +34,7 @@ def _state_of(path: Any) -> tuple[int, ...]:
 
 
 class Assignment:
-    """u[z, y, x] = values, or u[y, x] = values. Slices are of the array with its frame."""
+    """An assignment u[z, y, x] = values, or u[y, x] = values. Indices count the cells of the frame too."""
 
     def __init__(self, field: str, key: Any, value: Any, shape: tuple[int, int, int], dtype: np.dtype, halo: tuple[int, int, int]):
         self.field, self.halo = field, halo
@@ -57,25 +57,26 @@ class Assignment:
         try:
             cells = np.broadcast_to(converted(cells.copy(), dtype, field), asked)
         except ValueError:
-            raise MemextError(f"{field} is given {cells.shape} cells; the part that is assigned to has {asked}", errno.EINVAL) from None
+            raise MemextError(f"{field}: an array of shape {cells.shape} cannot be assigned to a part of shape {asked}: give an array of that shape", errno.EINVAL) from None
         self.values = np.broadcast_to(cells.reshape([1 if i in drop else n for i, n in enumerate(self.extents)]), self.extents)
 
     def change(self, z: int, planes: Planes, off: int, step: int) -> None:
-        """z: from the first plane of the interior on; off: cells of frame that the planes have."""
+        """Changes the planes at z, which counts from the first interior plane. off: cells of frame that the planes have."""
         (_, less_y, less_x), at, (zs, ys, xs) = (h - min(off, h) for h in self.halo), z + self.halo[0], self.slices
         if at < zs.start or at >= zs.stop or (at - zs.start) % zs.step != 0 or 0 in self.extents:
             return
         number = (at - zs.start) // zs.step
         for path, state in self.files.items():
             if _state_of(path) != state:
-                raise MemextError(f"{path} has changed since {self.field} was given its cells, which are read when the run goes on", errno.ESTALE)
+                raise MemextError(f"{path} has changed since it was assigned to {self.field}: its cells are read when the run continues, so leave it as it is "
+                                  "until then", errno.ESTALE)
         cells = self.values[self.extents[0] - 1 - number if 0 in self.flip else number]
         plane, way = planes[self.field], tuple(slice(None, None, -1 if i in self.flip else 1) for i in (1, 2))
         plane[ys.start - less_y:ys.stop - less_y:ys.step, xs.start - less_x:xs.stop - less_x:xs.step] = converted(cells, plane.dtype, self.field)[way]
 
 
 def box_of_users(key: Any, shape: tuple[int, int, int], halo: tuple[int, int, int]) -> tuple[list[slice], set[int], set[int]]:
-    """box_of, where users' arrays of two dimensions have no axis in the middle."""
+    """box_of for the arrays of users, which have no middle axis in two dimensions."""
     if halo[1] > 0:
         return box_of(key, shape)
     (y, x), drop, flip = box_of(key, (shape[0], shape[2]))
@@ -83,7 +84,7 @@ def box_of_users(key: Any, shape: tuple[int, int, int], halo: tuple[int, int, in
 
 
 class Application:
-    """function(u, v, k, dt, z, ...): planes of fields, which it changes or returns others of; of two dimensions rows, and y."""
+    """A call of Run.apply: function(u, v, k, dt, z, ...) changes planes of fields or returns new ones. In two dimensions it gets rows, and y."""
 
     def __init__(self, function: Callable, state: Mapping[str, Any], fixed: Mapping[str, Any], params: Mapping[str, Any], frame: bool,
                  shape: tuple[int, int, int], halo: tuple[int, int, int]):
@@ -91,7 +92,7 @@ class Application:
         try:
             arguments = inspect.signature(function).parameters.values()
         except (TypeError, ValueError):
-            raise MemextError(f"{function!r} does not say the names of its arguments: take a function of Python", errno.EINVAL) from None
+            raise MemextError(f"the arguments of {function!r} have no names: give apply() a Python function", errno.EINVAL) from None
         self.names = [a.name for a in arguments if a.kind in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD) and a.default is a.empty]
         self.params = params
         self.state = [n for n in self.names if n in state]
@@ -99,9 +100,9 @@ class Application:
         places = ["x", "y", "t"] if self.flat else ["x", "y", "z", "t"]
         unknown = [n for n in self.names if n not in {*state, *fixed, *params, *places}]
         if unknown or not self.state:
-            raise MemextError(f"{getattr(function, '__name__', 'the function')} has the arguments {', '.join(self.names) or 'none'}; they are names of the state "
-                              f"({', '.join(state)}), of read-only fields ({', '.join(fixed) or 'none'}), of parameters ({', '.join(params) or 'none'}), "
-                              f"and {', '.join(places)}", errno.EINVAL)
+            raise MemextError(f"{getattr(function, '__name__', 'the function')} has the arguments {', '.join(self.names) or 'none'}. Arguments must be fields of the state "
+                              f"({', '.join(state)}; at least one), read-only fields ({', '.join(fixed) or 'none'}), parameters ({', '.join(params) or 'none'}) "
+                              f"or {', '.join(places)}", errno.EINVAL)
         self.reads = set(self.state)
         self.replaced: dict[str, Replacement | None] = {}  # read-only fields that had been given other values before
 
@@ -120,8 +121,8 @@ class Application:
             return
         several = result if isinstance(result, (tuple, list)) else (result,)
         if len(several) != len(self.state):
-            raise MemextError(f"{getattr(self.function, '__name__', 'the function')} returns {len(several)} {'rows' if self.flat else 'planes'}; it has {len(self.state)} of the state: "
-                              f"{', '.join(self.state)}", errno.EINVAL)
+            raise MemextError(f"{getattr(self.function, '__name__', 'the function')} returns {len(several)} {'rows' if self.flat else 'planes'}: "
+                              f"return {len(self.state)}, one for each of its fields of the state, {', '.join(self.state)}", errno.EINVAL)
         cells = [converted(c, known[n].dtype, n) for n, c in zip(self.state, several)]
         if len(cells) > 1:  # one may be part of another
             cells = [c.copy() for c in cells]
@@ -129,12 +130,12 @@ class Application:
             try:
                 known[name][...] = plane
             except ValueError:
-                raise MemextError(f"{getattr(self.function, '__name__', 'the function')} returns a {'row' if self.flat else 'plane'} of {plane.shape} for {name}, which has {known[name].shape}",
-                                  errno.EINVAL) from None
+                raise MemextError(f"{getattr(self.function, '__name__', 'the function')} returns a {'row' if self.flat else 'plane'} of shape {plane.shape} for "
+                                  f"{name}: return shape {known[name].shape}", errno.EINVAL) from None
 
 
 class Replacement:
-    """run["k"] = value: other values of a read-only field."""
+    """An assignment run["k"] = value, which gives a read-only field other values."""
     frame = False
 
     def __init__(self, run: Any, field: str, value: Any):
@@ -142,7 +143,7 @@ class Replacement:
         problem, h = run._problem, run.radius
         self.value = as_values(of_user(value, field) if problem.flat else value, field, h)
         if isinstance(self.value, str):
-            raise MemextError(f"{field} is given {value!r}; an array, a number or a function of x, y{'' if problem.flat else ', z'} is needed", errno.EINVAL)
+            raise MemextError(f"{field} cannot become {value!r}: give an array, a number or a function of x, y{'' if problem.flat else ', z'}", errno.EINVAL)
         framed = problem.framed(problem.shape)
         self.source = Source({problem.library_name(field): self.value}, {problem.library_name(field): problem.dtype_of(field)}, framed, problem.halo, run.frame)
         if isinstance(self.value, Values):
@@ -154,21 +155,21 @@ class Replacement:
         if shape == framed:
             self.source.frame = "included"
         elif shape != problem.shape or (run.frame == "included" and not bare):
-            raise MemextError(f"{field} is given an array of {problem.told(shape)}; {run.framed_shape} is needed, with the frame of {h} cells"
+            raise MemextError(f"{field} cannot become an array of shape {problem.told(shape)}: give shape {run.framed_shape}, with the frame of {h} cells"
                               + (f", or {run.shape}" if bare or run.frame != "included" else ""), errno.EINVAL)
         elif run.frame == "included":
             self.source.bare = {field}
 
     def plane(self, z: int) -> np.ndarray:
-        """With its frame."""
+        """Plane z with its frame."""
         return self.source._plane(self.field, self.value, z, self.source.dtypes[self.field])
 
     def change(self, z: int, planes: Planes, off: int, step: int) -> None:
-        """Nothing of the state."""
+        """Changes nothing: the state stays as it is."""
 
 
 class ReplacedArray(Array):
-    """A read-only field that is about to get other values."""
+    """A read-only field whose new values are not stored yet."""
 
     def __init__(self, by: Replacement):
         super().__init__(by.source.shape, by.source.dtypes[by.field])
@@ -180,7 +181,7 @@ class ReplacedArray(Array):
 
 
 class NewValues(Source):
-    """All read-only fields that change at a step."""
+    """The new values of all read-only fields that change at a step."""
 
     def __init__(self, replaced: Mapping[str, Replacement], run: Any):
         problem = run._problem
@@ -192,7 +193,7 @@ class NewValues(Source):
 
 
 class Edits:
-    """What is asked for since the last commit, in order; the library's mx_edit. error: the first exception of a callback."""
+    """The changes since the last commit, in order, as the library's mx_edit. error: the first exception of a callback."""
 
     def __init__(self, run: Any):
         self._run = run
@@ -213,27 +214,27 @@ class Edits:
     def ask(self, call: Callable[[], None]) -> None:
         run = self._run
         if run._busy:
-            raise MemextError("the run is under way: its state can be changed when it stands at a step", errno.EBUSY)
+            raise MemextError("the run is computing: change its state between steps, in the body of the loop over run.steps(...)", errno.EBUSY)
         when = run._edits_are()
         if when == "begin":
-            raise MemextError("nothing was computed yet: make the run with other values, or call advance(0) first", errno.EINVAL)
+            raise MemextError("the run has no state yet: make the Run with other initial values, or call advance(0) first", errno.EINVAL)
         if when == "now":
             call()
         elif self.are_replayed():
             self._ghost = True
-            warnings.warn(f"{run._place()} holds step {run.step} as it was changed there before: this change is taken for that one, and ignored; to change "
-                          "that step once more, begin another run with memext.open(device)[NAME]", RuntimeWarning, stacklevel=4)
+            warnings.warn(f"{run._place()} holds step {run.step} with the changes that an earlier process made there. This change counts as one of them and is ignored. "
+                          "To change that step again, begin another run with memext.open(device)[NAME]", RuntimeWarning, stacklevel=4)
 
     def found(self, info: Mapping[str, Any]) -> None:
-        """Of the store that the run goes on with."""
+        """Notes the changes in the store that the run resumes."""
         self._step, self._times = info["edited_step"], info["edits_there"]
 
     def are_replayed(self) -> bool:
-        """Is what the program changes now in the store?"""
+        """Does the store have the changes that the program makes now?"""
         return self._times > 0 and self._run.step == self._step
 
     def boundary(self) -> None:
-        """What was changed until now would have been committed here."""
+        """Ends the changes of a step: the earlier process committed them here."""
         self._times -= self._ghost
         self._ghost = False
 
@@ -253,13 +254,13 @@ class Edits:
     def replace(self, field: str, value: Any) -> None:
         problem = self._run._problem
         if field not in problem.fixed:
-            way = f'run["{field}"][...] = a changes it' if field in problem.stored() else f"the kernel has {', '.join(problem.fixed) or 'none'}"
-            raise MemextError(f"{field} is no read-only field: {way}", errno.EINVAL)
+            way = f'change it with run["{field}"][...] = a' if field in problem.stored() else f"the kernel's are {', '.join(problem.fixed) or 'none'}"
+            raise MemextError(f"{field} is not a read-only field: {way}", errno.EINVAL)
 
         def ask() -> None:
             if field not in self._run.store:
-                raise MemextError(f"{field} is read where it lies, and not in the store: make the run with field_copy=True, and with all cells, to change it "
-                                  "between steps", errno.ENOTSUP)
+                raise MemextError(f"the store does not hold {field}, which is read from its own file or DRAM: to change it between steps, make the Run with "
+                                  f"field_copy=True and an array of all cells", errno.ENOTSUP)
             self.asked.append(Replacement(self._run, field, value))
 
         self.ask(ask)
@@ -268,7 +269,7 @@ class Edits:
         return next((a for a in reversed(self.asked) if isinstance(a, Replacement) and a.field == field), None)
 
     def begin(self) -> list[Any]:
-        """The library takes what is asked for now."""
+        """Hands the present changes to the library."""
         self.error, self.source, self.under_way = None, None, list(self.asked)
         return self.under_way
 
@@ -282,13 +283,13 @@ class Edits:
         return set().union(*(a.reads for a in self.asked))
 
     def change(self, z: int, planes: dict[str, np.ndarray], off: int, where: Callable[[str], Array | None]) -> None:
-        """where: read-only fields in the store."""
+        """Makes the changes in plane z. where: gives read-only fields that the store has."""
         for one in self.under_way or self.asked:
             fixed = {n: self._fixed(n, z, off, by, where, one.frame) for n, by in getattr(one, "replaced", {}).items()}
             one.change(z, {**planes, **fixed}, off, self._run.step)
 
     def _fixed(self, name: str, z: int, off: int, by: Replacement | None, where: Callable[[str], Array | None], frame: bool) -> np.ndarray:
-        """Plane z of a read-only field, with so many cells of frame. Nobody changes it."""
+        """Plane z of a read-only field with `off` cells of frame, as an array that cannot be written to."""
         run, h, stored = self._run, self._run.radius, where(name)
         value = run._problem.fields[name]
         if by is not None:
@@ -298,14 +299,15 @@ class Edits:
         else:
             plane = source_of(run, name, value)._plane(name, value, z + h, run._problem.dtype_of(name))
         if frame and name in run._problem.bare and by is None:
-            raise MemextError(f"{name} has no frame, and the function that changes the state wants {'rows' if run._problem.flat else 'planes'} with theirs: give {name} one of {h} cells", errno.EINVAL)
+            raise MemextError(f"apply(frame=True) needs {'rows' if run._problem.flat else 'planes'} with their frame, and {name} has none: give {name} a frame "
+                              f"of {h} cells", errno.EINVAL)
         less = [n - min(off, n) for n in run._problem.halo[1:]]
         plane = plane[tuple(slice(n, extent - n) for n, extent in zip(less, plane.shape))].copy()
         plane.flags.writeable = False
         return plane
 
     def plane(self, field: str, z: int, stored: Callable[[str], Array], images: Images | None) -> np.ndarray:
-        """A plane with its frame, changed."""
+        """A plane of the state with its frame, after the changes."""
         if images is not None:
             return images.plane(field[:-4] if field.endswith(("_old", ".old")) and field not in self._run._problem.state else field, z,
                                 lambda z: self.plane(field, z, stored, None))
@@ -340,7 +342,7 @@ class Edits:
         return made, alive
 
     def _open_fixed(self) -> Callable[[str], Array | None]:
-        """The run has the store to itself now, and does not write to where these lie."""
+        """Opens the read-only fields of the store. The run holds the store now, and does not write to them."""
         store = self._run.store
         found = {n: copy.copy(store.planes(n)) for a in self.asked for n in getattr(a, "replaced", {}) if n in store}
         for array in found.values():
@@ -365,10 +367,10 @@ class Edits:
 
 
 class StateArray(RawArray):
-    """A field of the state between two steps of its run: what is assigned to a part of it is in the store when the run goes on."""
+    """A field of the state between two steps of its run. The store gets what is assigned to a part of it when the run continues."""
 
     def __init__(self, stored: RawArray, edits: Edits, field: str, fields: Callable[[str], Array], images: Images | None):
-        """images: where some sides are not fixed."""
+        """images: given if some sides are not fixed."""
         self.__dict__.update(stored.__dict__)
         self._stored, self._edits, self._field, self._fields, self._images = stored, edits, field, fields, images
         self.in_place = stored.in_place and not edits
@@ -380,13 +382,13 @@ class StateArray(RawArray):
         return np.stack(planes) if planes else np.empty((0, cells_in(y), cells_in(x)), self.dtype)
 
     def __reduce__(self) -> Any:
-        """A copy is of what is committed, and cannot be assigned to."""
+        """Copies the committed field; nothing can be assigned to the copy."""
         if self._edits:
-            raise TypeError(f"{self.name} has changes that are not committed: copy it when the run has gone on")
+            raise TypeError(f"{self.name} has changes that are not committed: copy it after the run has continued")
         return copy.copy, (self._stored,)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """key: as users index the field, by y and x where it has two dimensions."""
+        """Assigns values to a part. key: the indices of users, [z, y, x] or [y, x]."""
         if self._check is not None:
             self._check.before()
         self._edits.ask(lambda: self._edits.assign(self._field, key, value))

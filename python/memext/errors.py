@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What can go wrong, each with the library's sentence: the value, the limit, the way out."""
+"""The exceptions of memext. Each has the library's sentence: the value, the limit, the way out."""
 from __future__ import annotations
 
 import errno as _errno
@@ -9,7 +9,7 @@ from typing import Any
 class MemextError(Exception):
     """A request that the library refused or could not finish.
 
-    errno: positive number (errno.EINVAL, ...), 0 where there is none; status: what the command `memext` would exit with
+    errno: a positive number (errno.EINVAL, ...), or 0 if there is none. status: the exit status that the command `memext` would have
     (2 refused, 3 I/O error, 4 the result differs from the plain computation, 5 interrupted, 6 cells are not finite)."""
 
     def __init__(self, sentence: str, errno: int = 0, status: int = 2):
@@ -22,7 +22,7 @@ class MemextError(Exception):
 
 
 class KernelError(MemextError):
-    """Python code that cannot become a kernel: file, line (from 1) and its text."""
+    """Python code cannot become a kernel. file, line (from 1) and text say where it stands."""
 
     def __init__(self, sentence: str, file: str = "", line: int = 0, text: str = ""):
         where = f"{file}:{line}: " if file else ""
@@ -31,11 +31,11 @@ class KernelError(MemextError):
 
 
 class NotFinite(MemextError, ArithmeticError):
-    """Cells of the state, or of what the run begins with, are NaN or infinite; run.report["nonfinite_cells"] says how many."""
+    """Cells of the state, or of the initial values, are NaN or infinite. run.report["nonfinite_cells"] says how many."""
 
 
 class MemoryRefused(MemextError, MemoryError):
-    """What was asked for does not fit into DRAM."""
+    """The requested array or run does not fit into DRAM."""
 
 
 def refusal(sentence: str, number: int = _errno.EINVAL) -> MemextError:
@@ -43,7 +43,7 @@ def refusal(sentence: str, number: int = _errno.EINVAL) -> MemextError:
 
 
 def unreadable(what: Any, error: BaseException, number: int = _errno.EINVAL) -> MemextError:
-    """What a library of a format raises is of many types: one sentence with the file and the cause."""
+    """Makes one MemextError, with the file and the cause, of any error that the library of a format raises."""
     own = getattr(error, "errno", None)
     cause = " ".join(str(error).split())[:400] or type(error).__name__
     return refusal(f"{what} cannot be read: {cause}", own if isinstance(own, int) and own > 0 else number)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers that a program gives stay what they are, or are refused: numpy and doubles round whole numbers beyond 2**53 and forget masks, without a word."""
+"""Numbers that a program gives stay exact, or are refused. numpy and doubles silently round integers beyond 2**53, and numpy drops masks."""
 from __future__ import annotations
 
 import errno
@@ -11,7 +11,7 @@ import numpy as np
 
 from .errors import MemextError
 
-MOST = 2**53  # up to which a double has every whole number
+MOST = 2**53  # a double holds every integer up to this
 
 
 def is_whole(value: Any) -> bool:
@@ -19,21 +19,21 @@ def is_whole(value: Any) -> bool:
 
 
 def real(value: Any, what: str) -> float:
-    """A number that the library takes as a double."""
+    """A number that the library stores as a double."""
     try:
         number = math.nan if np.iscomplexobj(value) else float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise MemextError(f"{what} = {value!r}: a finite number is needed, which a double holds", errno.EINVAL)
+        raise MemextError(f"{what} = {value!r}: give a finite number that a double can hold", errno.EINVAL)
     if is_whole(value) and int(number) != int(value):
-        raise MemextError(f"{what} = {value}: it becomes a double, which beyond 2**53 = {MOST} rounds whole numbers, this one to {int(number)}: "
-                          f"give {number!r} if that will do", errno.EINVAL)
+        raise MemextError(f"{what} = {value}: a double cannot hold this integer, which is beyond 2**53 = {MOST}, and would round it to {int(number)}: "
+                          f"give {number!r} if that is close enough", errno.EINVAL)
     return number
 
 
 def rounded(values: Iterable[Any]) -> int | None:
-    """The first whole number among them that no double has."""
+    """The first integer among the values that no double can hold."""
     for value in values:
         if is_whole(value) and abs(int(value)) > MOST:
             try:
@@ -46,13 +46,13 @@ def rounded(values: Iterable[Any]) -> int | None:
 
 
 def unmasked(values: Any, name: str) -> None:
-    """Masked cells have no value."""
+    """Refuses masked cells, which have no value."""
     if isinstance(values, np.ma.MaskedArray) and (count := int(np.ma.getmaskarray(values).sum())):
-        raise MemextError(f"{name} is given {count} cells without a value (masked): fill them, numpy.ma.filled(a, 0)", errno.EINVAL)
+        raise MemextError(f"the array for {name} has {count} cells without a value (masked): fill them, numpy.ma.filled(a, 0)", errno.EINVAL)
 
 
 def array_of(value: Any, name: str) -> np.ndarray:
-    """numpy's array of what a program gives, with the same numbers: of whole numbers that no type of numpy has together, one of objects."""
+    """The value as a numpy array with exactly the same numbers. It is an array of objects if no type of numpy holds all of its integers."""
     array = np.asanyarray(value)
     unmasked(array, name)
     array = np.asarray(array)
@@ -65,13 +65,13 @@ def array_of(value: Any, name: str) -> np.ndarray:
     if not all(map(is_whole, numbers.flat)):
         if lost is None:
             return array
-        raise MemextError(f"{name} is given the whole number {lost} among others that are none, and numpy rounds it beyond 2**53 = {MOST}: give whole numbers "
-                          "alone, or numpy.array(..., dtype='int64')", errno.EINVAL)
+        raise MemextError(f"{name} mixes the integer {lost} with floating-point numbers, and numpy rounds integers beyond 2**53 = {MOST}: give only integers, "
+                          "or numpy.array(..., dtype='int64')", errno.EINVAL)
     return whole_array(numbers)
 
 
 def whole_array(numbers: np.ndarray) -> np.ndarray:
-    """Of objects that are whole numbers, in 64 bits where these hold all of them."""
+    """An array of objects that are integers, as 64-bit integers if these hold all of them."""
     low, high = min(map(int, numbers.flat)), max(map(int, numbers.flat))
     for kind in ("i8", "u8"):
         if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:

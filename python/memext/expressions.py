@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Expressions over one cell: what the translator makes of Python code, what is written as C and what numpy can evaluate.
+"""Expressions over one cell. The translator makes them of Python code; they can be written as C, and evaluated by numpy.
 
-Types are f8 and f4; int, whose range is known and decides between int and int64_t in C; uint, of uint64_t; bool. Numbers that stand in the code adapt
-to what they meet, as Python's do in numpy 2: 0.5 * u has the type of u. Whole numbers that may be beyond int64 wrap round, as numpy's do."""
+Types are f8, f4, int, uint (uint64_t) and bool. The range of an int is known and decides between int and int64_t in C. A number in the code adapts
+to its operand, as in numpy 2: 0.5 * u has the type of u. Integers that may be beyond int64 wrap round, as in numpy."""
 from __future__ import annotations
 
 import math
@@ -23,8 +23,8 @@ MOST_COORDINATE = 2**60
 
 
 class Node:
-    """op, args; type: f8 f4 int uint bool, and of numbers float; lo, hi: range of a whole number; data: number, name, or (field, dx, dy, dz).
-    of_cells: depends on cells of whole numbers; wraps: of + - and *, it may be beyond int64."""
+    """An operation op with the nodes args. type: f8 f4 int uint bool, or float for numbers; lo, hi: range of an integer; data: number, name, or
+    (field, dx, dy, dz). of_cells: it depends on cells of integers; wraps: the result of + - or * may be beyond int64."""
     __slots__ = ("op", "args", "type", "lo", "hi", "data", "of_cells", "wraps")
 
     def __init__(self, op: str, args: tuple = (), type: str = "f8", lo: int = 0, hi: int = 0, data: Any = None, of_cells: bool = False):
@@ -40,7 +40,7 @@ class Node:
 
 
 class Untranslatable(Exception):
-    """A reason; the translator adds the line."""
+    """Says why code cannot be translated; the translator adds the line."""
 
 
 def number(value: Any) -> Node:
@@ -50,7 +50,7 @@ def number(value: Any) -> Node:
         return Node("number", (), "int", int(value), int(value), int(value))
     if isinstance(value, (float, np.floating)):
         return Node("number", (), "float", data=float(value))
-    raise Untranslatable(f"{value!r} is no number")
+    raise Untranslatable(f"{value!r} is not a number: a kernel computes with numbers")
 
 
 def is_number(node: Node) -> bool:
@@ -68,7 +68,7 @@ def coordinate(name: str) -> Node:
 
 
 def common(*nodes: Node) -> str:
-    """The type that values of these meet in."""
+    """The common type of these values."""
     kinds = {node.type for node in nodes}
     if "f8" in kinds:
         return "f8"
@@ -79,10 +79,10 @@ def common(*nodes: Node) -> str:
         return "float" if all(is_number(n) for n in nodes) else "f8"
     if "uint" in kinds:
         if any(n.lo < 0 for n in nodes):
-            raise Untranslatable("uint64 meets a whole number that may be negative, of which numpy makes float64: convert one, with np.uint64() or int()")
+            raise Untranslatable("a uint64 value and an integer that may be negative have no common integer type: convert one of them, with np.uint64() or int()")
         return "uint"
     if "int" in kinds and any(is_number(n) and not INT64[0] <= n.lo <= n.hi <= INT64[1] for n in nodes):
-        raise Untranslatable("a number beyond int64: np.uint64() of what it meets holds it up to 2^64 - 1")
+        raise Untranslatable("a number is beyond int64: convert its other operand with np.uint64(), which holds up to 2^64 - 1")
     return "bool" if kinds == {"bool"} else "int"
 
 
@@ -92,7 +92,7 @@ def cast(node: Node, to: str) -> Node:
         return Node("number", (), to, data=float(node.data))
     if to == "uint" and node.type != "uint":
         if node.type not in ("int", "bool"):
-            raise Untranslatable("np.uint64() of a real: int() of it first")
+            raise Untranslatable("np.uint64() cannot convert a floating-point value here: write np.uint64(int(...))")
         return Node("number" if is_number(node) else "cast", () if is_number(node) else (node,), "uint", *_wrapped(node), data=is_number(node) and int(node.data) % 2**64)
     if node.type == "uint" and to == "int" and node.hi > INT64[1]:
         return Node("cast", (node,), "int", *INT64)
@@ -110,7 +110,7 @@ def cast(node: Node, to: str) -> Node:
 
 
 def _wrapped(node: Node) -> tuple[int, int]:
-    """The range of a whole number as uint64."""
+    """The range of an integer as uint64."""
     if is_number(node):
         return (int(node.data) % 2**64,) * 2
     return (node.lo, node.hi) if node.lo >= 0 and node.hi <= UINT64[1] else UINT64
@@ -158,7 +158,7 @@ def binary(op: str, a: Node, b: Node) -> Node:
         if kind == "uint":
             return _unsigned(op, cast(a, kind), cast(b, kind))
         if kind != "int":
-            raise Untranslatable(f"{op} is for whole numbers and conditions; put comparisons in parentheses")
+            raise Untranslatable(f"{op} needs integers or conditions on both sides: put comparisons in parentheses")
         return Node(op, (cast(a, "int"), cast(b, "int")), "int", *_range(op, a, b))
     if kind == "bool":
         a, b, kind = cast(a, "int"), cast(b, "int"), "int"
@@ -174,14 +174,14 @@ def binary(op: str, a: Node, b: Node) -> Node:
     if op in ("//", "%"):
         return helper("floor_divide" if op == "//" else "remainder", cast(a, kind), cast(b, kind))
     if op in ("<<", ">>"):
-        raise Untranslatable(f"{op} is for whole numbers alone")
+        raise Untranslatable(f"{op} needs integers on both sides: convert with int(...)")
     return Node(op, (cast(a, kind), cast(b, kind)), kind)
 
 
 def _unsigned(op: str, a: Node, b: Node) -> Node:
-    """Of uint64, modulo 2^64."""
+    """An operation on uint64, modulo 2^64."""
     if op in ("//", "%") and is_number(b) and b.data == 0:
-        raise Untranslatable("division by zero")
+        raise Untranslatable(f"the right side of {op} is the constant 0: integers cannot be divided by zero")
     if op in ("<<", ">>") and (not is_number(b) or not 0 <= b.data < 64):
         raise Untranslatable(f"{op} needs a constant from 0 to 63 on its right")
     lo, hi = _range(op, a, b) if op in ("+", "*") else UINT64
@@ -193,7 +193,7 @@ def _unsigned(op: str, a: Node, b: Node) -> Node:
 def _whole(op: str, a: Node, b: Node) -> Node:
     if op in ("//", "%"):
         if is_number(b) and b.data == 0:
-            raise Untranslatable("division by zero")
+            raise Untranslatable(f"the right side of {op} is the constant 0: integers cannot be divided by zero")
         lo, hi = (0, max(b.hi - 1, 0)) if op == "%" and b.lo > 0 else (-2**62, 2**62)
         if op == "//" and b.lo > 0:
             lo, hi = a.lo // b.lo if a.lo < 0 else a.lo // b.hi, a.hi // b.lo if a.hi >= 0 else a.hi // b.hi
@@ -243,7 +243,7 @@ def unary(op: str, a: Node) -> Node:
     if a.type == "uint":
         return Node("~", (a,), "uint", *UINT64)
     if a.type != "int":
-        raise Untranslatable("~ is for whole numbers and conditions")
+        raise Untranslatable("~ needs an integer or a condition: convert with int(...)")
     return Node("~", (a,), "int", -a.hi - 1, -a.lo - 1)
 
 
@@ -295,7 +295,7 @@ def call(name: str, *args: Node) -> Node:
 
 
 def helper(name: str, *args: Node, lo: int = 0, hi: int = 0) -> Node:
-    """A function of helpers.py; all arguments are of one type. lo, hi: range of a whole result."""
+    """A call of a function of helpers.py; all arguments have one type. lo, hi: range of an integer result."""
     if helpers.HELPERS[name].truth:
         return Node("helper", args, "bool", 0, 1, name)
     return Node("helper", args, args[0].type, lo, hi, name)
@@ -325,7 +325,7 @@ def c_type(node: Node) -> str:
 
 
 class Writer:
-    """Writes expressions as C; helpers: the functions that they need beside cell.h's."""
+    """Writes expressions as C. helpers: the functions that they need besides those of cell.h."""
 
     def __init__(self):
         self.helpers: dict[str, str] = {}
@@ -430,7 +430,7 @@ class Writer:
         return f"{left} {node.op} {right}", level
 
     def _division(self, node: Node) -> tuple[str, int]:
-        """Python's: towards minus infinity, the remainder with the sign of the divisor."""
+        """Python's // rounds towards minus infinity, and the remainder has the sign of the divisor."""
         a, b = node.args
         if is_number(b) and b.data > 0 and b.data & (b.data - 1) == 0:  # two's complement has it at once
             if node.op == "%":
@@ -453,7 +453,7 @@ _NUMPY_TYPES = {"f8": np.float64, "f4": np.float32, "int": np.int64, "uint": np.
 
 
 def evaluate(node: Node, leaf: Callable[[Node], Any], memo: dict[int, Any]) -> Any:
-    """The value of an expression over many cells; leaf gives that of at, old, param, coordinate and local nodes."""
+    """The value of an expression over many cells. leaf gives the values of at, old, param, coordinate and local nodes."""
     if id(node) in memo:
         return memo[id(node)]
     op, kind = node.op, _NUMPY_TYPES[node.type]

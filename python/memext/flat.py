@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Grids of two dimensions, (ny, nx). Within the package, as in the library, their rows are planes of one row: arrays (ny, 1, nx), without a frame in the
-middle. Here is what turns what users have into that, and back."""
+"""Grids of two dimensions, (ny, nx). Within the package, as in the library, their rows are planes of one row: arrays (ny, 1, nx), without a frame along
+the middle axis. The functions here convert the arrays of users into this form."""
 from __future__ import annotations
 
 import errno
@@ -17,7 +17,7 @@ from .formats import of_object, open_of
 
 
 def _npy(path: pathlib.Path, name: str) -> RawArray:
-    """Where the cells of a .npy file lie."""
+    """The cells of a .npy file, read from where they lie."""
     try:
         with open(path, "rb") as file:
             version = np.lib.format.read_magic(file)
@@ -27,21 +27,21 @@ def _npy(path: pathlib.Path, name: str) -> RawArray:
     except (OSError, ValueError) as error:
         raise MemextError(f"{name}: {path} cannot be read: {error}", getattr(error, "errno", None) or errno.EINVAL) from None
     if fortran and len(shape) > 1:
-        raise MemextError(f"{path} is in Fortran order; save it with numpy.ascontiguousarray(a)", errno.EINVAL)
+        raise MemextError(f"{path} is in Fortran order: save it with numpy.ascontiguousarray(a)", errno.EINVAL)
     if dtype.hasobject or path.stat().st_size < offset + int(np.prod(shape, dtype=object)) * dtype.itemsize:
-        raise MemextError(f"{path} holds objects, or is cut short", errno.EINVAL)
+        raise MemextError(f"{path} holds Python objects: save numbers" if dtype.hasobject else f"{path} is shorter than its header says: write it again", errno.EINVAL)
     return RawArray(path, _extents(shape, name), dtype, offset, name=name)
 
 
 def _extents(shape: tuple, name: str) -> tuple[int, int, int]:
-    """Of one dimension: along x."""
+    """The shape (ny, 1, nx) of an array of two dimensions, or of one, which lies along x."""
     if len(shape) not in (1, 2):
-        raise MemextError(f"{name} has {len(shape)} dimensions, and the kernel computes grids of two: (ny, nx)", errno.EINVAL)
+        raise MemextError(f"{name} has {len(shape)} dimensions, but the kernel computes grids of two: give an array (ny, nx)", errno.EINVAL)
     return (shape[0] if len(shape) == 2 else 1), 1, shape[-1]
 
 
 def of_user(value: Any, name: str) -> Any:
-    """A field's values, where they have two dimensions: (ny, 1, nx). All else stays as it is."""
+    """The values of a field; arrays of two dimensions become (ny, 1, nx), everything else stays as it is."""
     if isinstance(value, Rows):
         return value.planes_of
     if isinstance(value, os.PathLike) or (isinstance(value, str) and os.path.exists(value)):
@@ -53,7 +53,7 @@ def of_user(value: Any, name: str) -> Any:
             return ObjectArray(Turned(value, (1, 0, 2)), value.name, value.path, value, deep=value.shape[1])
         return of_user(value, name)
     if isinstance(value, Array):
-        raise MemextError(f"{name} has {value.ndim} dimensions, and the kernel computes grids of two: (ny, nx)", errno.EINVAL)
+        raise MemextError(f"{name} has {value.ndim} dimensions, but the kernel computes grids of two: give an array (ny, nx)", errno.EINVAL)
     if not hasattr(value, "shape") or np.ndim(value) == 0 and not hasattr(value, "chunks"):
         return value
     extents = _extents(tuple(value.shape), name)
@@ -64,5 +64,5 @@ def of_user(value: Any, name: str) -> Any:
 
 
 def halo_of(radius: int, flat: bool) -> tuple[int, int, int]:
-    """Cells of frame before and behind the array's three axes."""
+    """The cells of frame at each end of the array's three axes."""
     return radius, 0 if flat else radius, radius

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions of one place that a cell may call, with what they are as expressions; several.py has those of lists."""
+"""Functions of single values that a kernel may call, and the expressions that they become. several.py has the functions of lists."""
 from __future__ import annotations
 
 import builtins
@@ -14,7 +14,7 @@ from .specials import node_of
 
 
 def together(*values: Any, real: bool = False) -> list[Node]:
-    """As nodes of one type; real: f8 or f4."""
+    """The values as nodes of one common type. real: the type becomes f8 or f4."""
     nodes = list(map(node_of, values))
     kind = ex.common(*nodes)
     kind = "f8" if kind == "float" or real and kind in (*ex.WHOLE, "bool") else "int" if kind == "bool" else kind
@@ -43,7 +43,7 @@ def pair(name: str, a: Any, b: Any) -> Node:
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, **bounds: Any) -> Node:
     low, high = bounds.get("min", a_min), bounds.get("max", a_max)
     if low is None and high is None:
-        raise Untranslatable("clip is without a bound here: give it a lower one, an upper one, or both")
+        raise Untranslatable("np.clip has no bound here: give it a lower bound, an upper bound, or both")
     if low is None or high is None:
         return pair("lower" if low is None else "higher", a, high if low is None else low)
     a, b, c = together(a, low, high)
@@ -70,10 +70,10 @@ def _fmod(a: Any, b: Any) -> Node:
 def _rounded(a: Any, decimals: Any = 0) -> Node:
     node = node_of(a)
     if not isinstance(decimals, (int, np.integer)):
-        raise Untranslatable("the number of decimals is a constant")
+        raise Untranslatable("the number of decimals of np.round must be a constant integer")
     if node.type in (*ex.WHOLE, "bool"):
         if decimals < 0:
-            raise Untranslatable("a kernel cannot round a whole number to tens: write a // 10 * 10, or np.rint(a / 10) * 10")
+            raise Untranslatable("a kernel cannot round an integer to tens: write a // 10 * 10, or np.rint(a / 10) * 10")
         return node if node.type == "uint" else ex.cast(node, "int")
     if decimals == 0:
         return ex.helper("rint", node)
@@ -84,19 +84,19 @@ def _rounded(a: Any, decimals: Any = 0) -> Node:
 
 def _round(number: Any, ndigits: Any = None) -> Node:
     if ndigits not in (None, 0):
-        raise Untranslatable("round(a, n) of Python rounds the decimal text of a number: np.round(a, n) is what a kernel has")
+        raise Untranslatable("a kernel cannot call Python's round(a, n), which rounds the decimal text of a number: write np.round(a, n)")
     return _rounded(number)
 
 
 def _reciprocal(a: Any) -> Node:
     if node_of(a).type in (*ex.WHOLE, "bool"):
-        raise Untranslatable("np.reciprocal of a whole number is a whole number: write 1 / a")
+        raise Untranslatable("np.reciprocal of an integer is not supported, because numpy rounds it to an integer: write 1 / a")
     return ex.binary("/", ex.number(1), node_of(a))
 
 
 def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Node:
     if not isinstance(condlist, (list, tuple)) or not isinstance(choicelist, (list, tuple)) or len(condlist) != len(choicelist) or not condlist:
-        raise Untranslatable("np.select has a list of conditions and a list of as many choices")
+        raise Untranslatable("np.select needs a list of conditions and a list of the same number of choices, at least one")
     *choices, made = together(*choicelist, default)
     for condition, choice in zip(reversed(condlist), reversed(choices)):
         made = ex.where(node_of(condition), choice, made)
@@ -105,7 +105,7 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Node:
 
 def _pow(base: Any, exp: Any, mod: Any = None) -> Node:
     if mod is not None:
-        raise Untranslatable("a kernel has no pow with three arguments: write (a ** b) % c")
+        raise Untranslatable("a kernel cannot call pow with three arguments: write (a ** b) % c")
     return ex.binary("**", node_of(base), node_of(exp))
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions that C has not, or has under names that fields may have: each is written into a kernel's text where it is used, with numpy's meaning to
-the bit, and evaluated by numpy."""
+"""Functions that C lacks, or has under names that fields may have. A kernel's text contains the definition of each one that it uses. The results are
+numpy's, to the bit."""
 from __future__ import annotations
 
 from typing import Any, Callable
@@ -9,8 +9,8 @@ import numpy as np
 
 
 class Helper:
-    """real: its body for {t} double or float of a, b, c, where {f} is the end of names of <math.h>; whole: that for whole numbers, where they have one;
-    numpy: the same over arrays of one type; truth: it gives a condition."""
+    """real: the body in C for arguments a, b, c of type {t}, double or float; {f} is the ending of names of <math.h>. whole: the body for integers, if
+    there is one. numpy: the same function over arrays of one type. truth: the result is a condition."""
 
     def __init__(self, real: str, numpy: Callable, whole: str = "", truth: bool = False):
         self.real, self.numpy, self.whole, self.truth = real, numpy, whole, truth
@@ -69,7 +69,7 @@ HELPERS: dict[str, Helper] = {
 
 
 def definition(name: str, called: str, kind: str, result: str, count: int) -> str:
-    """Its text in C, for arguments of a type of C."""
+    """The C text of a helper for arguments of one C type."""
     helper = HELPERS[name]
     body = (helper.real if kind in ("double", "float") else helper.whole).replace("{t}", kind).replace("{f}", "f" if kind == "float" else "")
     return f"static inline {result} {called}({', '.join(f'{kind} {letter}' for letter in 'abc'[:count])}) {{ {body} }}"

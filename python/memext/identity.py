@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Identities of initial values, so that no run goes on with others by mistake: functions by what they compute, arrays by their cells or files."""
+"""Identities of initial values, so that no run resumes another one by mistake. A function's identity is what it computes, an array's its cells or files."""
 from __future__ import annotations
 
 import functools
@@ -21,15 +21,15 @@ from .values import Values
 
 
 class Texts:
-    """What functions compute, as far as it can be told, without addresses: the same in every process of a program, and another one where the code, a
-    default, a closure, a global or an attribute that they use is another one. Of what cannot be told, its type. Functions, classes and objects are told
-    once, and named after that; what Python and installed packages have is named."""
+    """Texts that say what functions compute, without addresses. A text is the same in every process of a program. It differs if the code, a default, a
+    closure, a global or an attribute that the function uses differs. Objects that cannot be described count by their type. Each function, class and object
+    is described once, and then named. Parts of Python and of installed packages are only named."""
 
     def __init__(self) -> None:
         self.told: set[int] = set()
 
     def of(self, value: Any, within: tuple[int, ...] = ()) -> str:
-        """within: what this is part of, by id."""
+        """The text of a value. within: the ids of the objects that contain it."""
         if id(value) in within:
             return "..."
         if value is None or value is Ellipsis or type(value) in (bool, int, float, complex, str, bytes) or isinstance(value, np.generic) and value.dtype.kind != "O":
@@ -62,7 +62,7 @@ class Texts:
         return f"{self._code(f.__code__, within)} {self._all((f.__defaults__, f.__kwdefaults__), within)} {cells} {known}"
 
     def _used(self, value: Any, names: list[str], within: tuple[int, ...]) -> str:
-        """Of a module of the program's own what is asked of it."""
+        """The text of a value; of the program's own modules only the names that the code uses."""
         if not isinstance(value, types.ModuleType) or _is_installed(value.__name__) or id(value) in within:
             return self.of(value, within)
         return f"module {[f'{n}={self._used(getattr(value, n), names, (*within, id(value)))}' for n in names if hasattr(value, n)]}"
@@ -74,7 +74,7 @@ class Texts:
         return f"({', '.join(self._all(value, within))}{',' if len(value) == 1 else ''})"
 
     def _set(self, value: Any, within: tuple[int, ...]) -> str:
-        """Its order is another one in every process."""
+        """The text of a set. It is sorted, because the order of a set differs between processes."""
         texts = []
         for v in value:
             one = Texts()
@@ -132,12 +132,12 @@ def _as_names(slots: Any) -> Iterable[str]:
 
 
 def _names_in(code: types.CodeType) -> set[str]:
-    """Of globals and attributes, also of the functions within."""
+    """The names of globals and attributes that the code uses, also in inner functions."""
     return set(code.co_names).union(*(_names_in(c) for c in code.co_consts if isinstance(c, types.CodeType)))
 
 
 def _is_installed(module: str | None) -> bool:
-    """Is it Python's, or an installed package's? Their versions are theirs."""
+    """Does the module belong to Python or to an installed package? Their versions do not count."""
     root = (module or "builtins").partition(".")[0]
     if root == "__main__":
         return False
@@ -149,7 +149,7 @@ _SAMPLE_PAGES, _PAGE_BYTES = 64, 4096
 
 
 def _hash_of(array: np.ndarray) -> str:
-    """Of all cells, whatever their order in memory; in pieces, by several threads, for a copy of it may not fit into memory."""
+    """A hash of all cells, independent of their order in memory. Several threads hash pieces, because a copy of the array may not fit into memory."""
     def one(piece: np.ndarray) -> bytes:
         return hashlib.blake2b(np.ascontiguousarray(piece).reshape(-1).view("u1").data, digest_size=8).digest()
     if array.ndim == 0 or array.size == 0:
@@ -160,7 +160,7 @@ def _hash_of(array: np.ndarray) -> str:
 
 
 def _file_text(path: pathlib.Path) -> str:
-    """A file by its bytes and a sample of its content, and where that is not all of it by name and time; a directory by all that is in it."""
+    """The identity of a file: its size and a sample of its content, and its name and time if the sample is not all of it. A directory counts by all its files."""
     noted(path)
     if path.is_dir():
         digest = hashlib.blake2b(digest_size=8)
@@ -203,7 +203,7 @@ def files_of(value: Any) -> list[pathlib.Path]:
 
 
 def _cells_of(dataset: Any) -> list[pathlib.Path]:
-    """Other files that an HDF5 dataset has its cells in: external ones, and those of the datasets that a virtual one is made of."""
+    """Other files with cells of an HDF5 dataset: external files, and the files of the datasets that a virtual one combines."""
     import h5py
     folder = pathlib.Path(dataset.file.filename).parent
     paths = [folder / os.fsdecode(name) for name, *_ in dataset.external or ()]
@@ -216,8 +216,8 @@ def _cells_of(dataset: Any) -> list[pathlib.Path]:
 
 
 def identity_of(value: Any) -> str:
-    """Tells other initial values from these, so that a run is not gone on with by mistake: arrays in memory by their cells, files by their bytes and a
-    sample of their content, large ones by name and time besides, and where in them the array lies."""
+    """A text that identifies initial values, so that a run does not resume with other values by mistake. Arrays in memory count by their cells. Files
+    count by size, a sample of their content, and the place of the array in the file; large ones also by name and time."""
     if isinstance(value, Values):
         return value.identity()
     array = as_array(value, "array")

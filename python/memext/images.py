@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Frames that are images of the interior (option side), for states that are changed and not stored yet; as runtime/system/sides.h has them."""
+"""Frames that are images of the interior (option side), for states that are changed and not stored yet; by the rules of runtime/system/sides.h."""
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -10,10 +10,10 @@ Ends = tuple[str, str]
 
 
 class Images:
-    """sides: as a store tells them, "x=periodic z=fixed,mirror vx:z=odd"."""
+    """Makes planes with such frames. sides: as the store says, "x=periodic z=fixed,mirror vx:z=odd"."""
 
     def __init__(self, sides: str, shape: tuple[int, int, int], halo: tuple[int, int, int]):
-        """shape, halo: of arrays [z][y][x], or of rows that are planes (flat.py), whose first axis users call y."""
+        """shape, halo: those of arrays [z][y][x], or of rows that are planes (flat.py), whose first axis users call y."""
         self.shape, self.halo = shape, halo
         self._axes = {"z": "y", "x": "x"} if halo[1] == 0 else {a: a for a in "zyx"}
         self._kinds: dict[tuple[str, str], Ends] = {}
@@ -28,7 +28,7 @@ class Images:
         return self._kinds.get((field, axis)) or self._kinds.get(("", axis)) or ("fixed", "fixed")
 
     def _source(self, ends: Ends, n: int, h: int, i: int) -> tuple[int, bool]:
-        """The cell that cell i copies, frame of h cells counted, and whether it is minus that."""
+        """The cell that cell i copies (indices count the frame of h cells), and whether its sign changes."""
         if h <= i < n + h:
             return i, False
         kind, k = (ends[0], h - i) if i < h else (ends[1], i - n - h + 1)
@@ -38,7 +38,7 @@ class Images:
         return (h + from_end if i < h else n + h - 1 - from_end), kind in ("odd", "odd-node")
 
     def plane(self, field: str, z: int, interior: Callable[[int], np.ndarray]) -> np.ndarray:
-        """Plane z with its frame. interior: planes as they were changed, a new array each time."""
+        """Plane z with its frame. interior: gives changed planes, a new array each time."""
         (nz, ny, nx), (h, hy, _) = self.shape, self.halo
         ends = {axis: self._ends(field, axis) for axis in "xyz"}
         from_z, minus = self._source(ends["z"], nz, h, z)
@@ -58,7 +58,7 @@ class Images:
         return plane
 
     def _zero(self, inside: np.ndarray, ends: dict[str, Ends], z: int) -> None:
-        """Outermost cells that are nodes of an odd image."""
+        """Sets cells that are nodes of an odd image to 0."""
         h, nz = self.halo[0], self.shape[0]
         for axis, rows in (("x", inside.T), ("y", inside)):
             for end, at in ((0, 0), (1, -1)):

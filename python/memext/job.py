@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One run of the library, while it lives."""
+"""One run of the library (mx_run)."""
 from __future__ import annotations
 
 import errno
@@ -19,7 +19,7 @@ _PATIENCE_S = 3.0  # after Ctrl-C, with what prepares
 
 
 class Job:
-    """One mx_run: options, callbacks, and what they need while it lives."""
+    """One mx_run, with its options and callbacks, and the objects that these need as long as it is open."""
 
     def __init__(self, options: list[str], source: Source | None = None, sink: Sink | None = None, edits: Edits | None = None):
         ffi, lib = _core.ffi, _core.lib
@@ -62,7 +62,7 @@ class Job:
         self._raise(_core.lib.mx_run_compare(self.run, why), why)
 
     def prepare(self) -> None:
-        """On a thread, so that Ctrl-C is heard. What does not end then waits for something that may never come, and is left to itself."""
+        """Prepares the run on a thread, so that Ctrl-C works. A thread that does not end then waits for something that may never come; it is left alone."""
         why, codes, prepared = _core.new_why(), [], threading.Event()
 
         def work() -> None:
@@ -88,7 +88,7 @@ class Job:
         return _core.lib.mx_run_wait(self.run, seconds, why, self.progress), why
 
     def finish(self, watch: Callable[[Any], None]) -> None:
-        """Until the run ends; Ctrl-C asks it to stop and is raised when it has committed."""
+        """Waits until the run ends. Ctrl-C asks it to stop, and is raised after the commit."""
         try:
             while True:
                 code, why = self.wait(_POLL_S)
@@ -97,19 +97,19 @@ class Job:
                     break
         except KeyboardInterrupt:
             _core.lib.mx_run_stop(self.run)
-            print("\nmemext: stops when what is under way is committed", file=sys.stderr, flush=True)
+            print("\nmemext: stopping after the next commit", file=sys.stderr, flush=True)
             code, why, late = 0, None, time.monotonic() + _PATIENCE_S
             while code == 0:  # a second Ctrl-C does not wait
                 code, why = self.wait(_POLL_S)
                 if code == 0 and time.monotonic() > late and _core.ffi.string(self.progress.phase) == b"prepare":
                     self.left = True
-                    raise KeyboardInterrupt("interrupted while it prepared") from None
+                    raise KeyboardInterrupt("interrupted while the run was being prepared: nothing was computed") from None
             step = self.progress.committed_step
             if code < 0 and code != -errno.EINTR:
                 self._raise(code, why)
-            kept = f"step {step} is committed: the same run goes on from there" if step >= 0 else "nothing was committed yet"
+            kept = f"step {step} is committed: the same run resumes from there" if step >= 0 else "nothing was committed yet"
             raise KeyboardInterrupt(kept) from None
-        except BaseException:  # of the caller's progress: it is what the caller shall see, and only an ended run has a report
+        except BaseException:  # from the caller's progress function: the caller shall see it, and only a run that has ended has a report
             _core.lib.mx_run_stop(self.run)
             while self.wait(_POLL_S)[0] == 0:
                 pass

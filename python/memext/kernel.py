@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels in Python: a function over one cell becomes the C file that one would write by hand (memext/cell.h)."""
+"""Kernels in Python: a function over one cell becomes the C file that a user would write by hand with memext/cell.h."""
 from __future__ import annotations
 
 import os
@@ -26,22 +26,23 @@ MOST_STAGES = 16  # of a step, as in memext/cell.h
 
 
 class Kernel:
-    """A function over one cell, as a kernel of the library.
+    """A kernel: a Python function (or several) that computes one cell. memext.kernel, stages and staggered make one.
 
-    source: its C text. Called, it is the Python function that it was made from."""
+    source is its C text, radius the cells that it reads on each side. A call of the kernel calls its first Python function."""
 
     def __init__(self, functions: list[Part], fixed: dict[str, str | None], params: dict[str, float], name: str, state: list[str],
                  partner: list[str], form: str | None, outputs: list[list[str]] | None = None, dtype: Any = None):
-        """outputs: the fields that each function computes. dtype: the types of the state where a run says no others."""
+        """outputs: the fields that each function computes. dtype: the types of the state unless a run gives others."""
         self._parts, self._fixed, self.params, self.name = functions, fixed, params, name
         self._outputs = outputs or [state]
         self.state, self.partner, self._form, self._dtype = state, partner, form, dtype
         if not isinstance(name, str) or not name.isprintable() or not 0 < len(name.encode(errors="replace")) <= MOST_NAME:
-            raise KernelError(f"a kernel cannot be called {name!r}: a name has 1 to {MOST_NAME} printable bytes; give another one with name='...'",
+            raise KernelError(f"a kernel cannot be called {name!r}: give it a name of 1 to {MOST_NAME} printable bytes, name='...'",
                               functions[0].file, functions[0].line)
         unknown = [n for n in dtype if n not in state + partner] if isinstance(dtype, Mapping) else []
         if unknown:
-            raise KernelError(f"dtype names {', '.join(map(str, unknown))}: the state of {name} is {', '.join(state + partner)}", functions[0].file, functions[0].line)
+            raise KernelError(f"dtype names {', '.join(map(str, unknown))}, which is not in the state of {name}: its fields are {', '.join(state + partner)}",
+                              functions[0].file, functions[0].line)
         self.fixed = list(fixed)
         self.__doc__ = functions[0].function.__doc__
         self.__name__ = name
@@ -52,7 +53,7 @@ class Kernel:
         used = {a for p in functions for a in p.arguments}
         for one in [*fixed, *params]:
             if one not in used:
-                raise KernelError(f"{one} is no argument of {name}", functions[0].file, functions[0].line)
+                raise KernelError(f"{one} is not an argument of {name}: remove it from fixed or params", functions[0].file, functions[0].line)
         self._forms: dict[tuple, Code] = {}
         self._undeclared = "f8"
 
@@ -60,10 +61,10 @@ class Kernel:
         return self._parts[0].function(*args, **keywords)
 
     def __reduce__(self) -> Any:
-        """By name where a module has it, as functions are pickled; else by the functions that it is made of."""
+        """Pickles the kernel by its name if a module has it, as functions are pickled; otherwise by its functions."""
         first = self._parts[0]
         if isinstance(first, SymbolicPart):
-            raise TypeError(f"the kernel {self.name} is made of expressions: pickle those and make it again")
+            raise TypeError(f"the kernel {self.name} is made of expressions and cannot be pickled: pickle the expressions, and make it again")
         if _found(self.__module__, first.function.__qualname__) is self:
             return str(first.function.__qualname__)
         return _again, ([p.function for p in self._parts], self._fixed, self.params, self.name, self._form, self._dtype)
@@ -72,12 +73,12 @@ class Kernel:
         return f"<memext kernel {self.name}: {self.form} of {', '.join(self.state + self.partner)}>"
 
     def dtypes(self, dtype: Any = None, **fields: Any) -> dict[str, str]:
-        """The types of all fields: `dtype` of the state (one for all, or by name; None: those of the kernel), `fields` of those that are only read."""
+        """Returns the types of all fields. dtype: of the state, for all its fields or by name; None: the kernel's own. fields: types of read-only fields."""
         found = {name: state_type(name, dtype, self._dtype) for name in self.state + self.partner}
         for name, declared in self._fixed.items():
             given = type_name(fields[name], name) if fields.get(name) is not None else None
             if declared is not None and given is not None and declared != given:
-                raise KernelError(f"{name} of {self.name} is declared as {declared} and given as {given}: convert it")
+                raise KernelError(f"{name} of {self.name} is declared as {declared}, but the array given has the type {given}: convert the array")
             found[name] = declared or given or self._undeclared
         return found
 
@@ -85,8 +86,8 @@ class Kernel:
         return name in self.state or name in self.partner or name in self.fixed
 
     def try_types(self) -> None:
-        """What cannot be translated is refused here, not when a run begins: with read-only fields of float64, or of uint8 where that alone can be
-        translated, or makes remainders and quotients those of whole numbers."""
+        """Refuses code that cannot be translated here, not when a run begins. Read-only fields are float64 for this; they are uint8 if the code can be
+        translated only so, or if only so its // and % are operations on integers."""
         try:
             if not any(cell.divides_reals() for cell in self.code().cells) or None not in self._fixed.values():
                 return
@@ -108,7 +109,7 @@ class Kernel:
         return self.code_with((), dtype, **fields)
 
     def code_with(self, reductions: Iterable[Reduction], dtype: Any = None, **fields: Any) -> Code:
-        """With reductions that a run takes along with its steps (options check and until)."""
+        """The Code for these types, with reductions that a run computes during its steps (options check and until)."""
         types_, reductions = self.dtypes(dtype, **fields), tuple(reductions)
         key = (*types_.items(), *map(id, reductions))
         if key not in self._forms:
@@ -116,12 +117,12 @@ class Kernel:
         return self._forms[key]
 
     def c_source(self, dtype: Any = None, **fields: Any) -> str:
-        """The C text for these types of the state and of read-only fields: c_source("f4", c="u1")."""
+        """Returns the C text for these types of the state and of read-only fields: c_source("f4", c="u1")."""
         return self.code(dtype, **fields).text
 
     @property
     def source(self) -> str:
-        """The C text for the kernel's own types of the state, float64 without any; read-only fields have their declared types, or float64."""
+        """The C text for the kernel's own types; fields without a declared type are float64."""
         return self.c_source()
 
     @property
@@ -130,7 +131,7 @@ class Kernel:
 
     @property
     def stages(self) -> int:
-        """Of a step, each computed from the one before; 1 unless it was made by memext.stages."""
+        """The number of stages of a step, each of which computes from the one before: 1 unless memext.stages made the kernel."""
         return len(self._parts) if self._form == "jacobi" else 1
 
     @property
@@ -139,21 +140,22 @@ class Kernel:
 
     @property
     def flat(self) -> bool:
-        """Does it compute grids of two dimensions? It names neighbours by two numbers then, u[dx, dy]."""
+        """Does it compute grids of two dimensions? Its neighbours then have two offsets, u[dx, dy]."""
         return self.code().flat
 
     def write(self, folder: Any = None, dtype: Any = None, **fields: Any) -> pathlib.Path:
-        """The C file, in the cache or another folder; its name follows from its text. Stores name it: it stays."""
+        """Writes the C file into `folder` (default: memext's cache) and returns its path. The name follows from the text. The file stays, because stores refer to it."""
         return self.code(dtype, **fields).write(folder)
 
     def reference(self, steps: int, dtype: Any = None, params: Mapping[str, Any] | None = None, **arrays: np.ndarray) -> dict[str, np.ndarray]:
-        """The same in numpy, all in memory: arrays by name with their frames; leapfrog's step before as NAME_old. A parameter may be an array with a value for each step, or for each level of it. For checks."""
+        """Computes the same steps with numpy, in memory, to check results. Returns {name: array} of the state after `steps` steps, with frames; the step before
+        of leapfrog kernels is NAME_old. arrays: all fields by name, with their frames. params: numbers, or arrays with a value for each step or level."""
         return self.code(dtype or {n: arrays[n].dtype for n in self.state + self.partner}, **{n: arrays[n].dtype for n in self.fixed}).run(
             steps, {**self.params, **take(params or {}, os.getcwd())}, arrays)
 
 
 def state_type(name: str, *dtypes: Any) -> str:
-    """The type of a field of the state: of the first that says one, else f8."""
+    """The type of a field of the state: the first one given in dtypes, else f8."""
     for dtype in dtypes:
         own = dtype.get(name) if isinstance(dtype, Mapping) else dtype
         if own is not None:
@@ -163,26 +165,26 @@ def state_type(name: str, *dtypes: Any) -> str:
 
 def kernel(function: Callable | Mapping[Any, Any] | None = None, *, fixed: Any = (), params: Mapping[str, float] | None = None, name: str | None = None,
            dtype: Any = None) -> Any:
-    """Makes a kernel of a function over one cell.
+    """Makes a kernel of a function over one cell, and returns it; usable as a decorator. Raises KernelError if the function cannot be translated.
 
-    Its arguments are fields, numbers that a run may set (`params`: names and defaults), and x, y, z, t, nx, ny, nz: index of the cell from 0,
-    the step computed from, and the extents. Fields named in `fixed` ("c", "v damping", or {"c": "u1"} with their types) are only read. It
-    returns the new value, of several fields a tuple in their order. u is the value of the cell, u[dx, dy, dz] that of a neighbour, and
-    u.old the value that is replaced, which makes the form leapfrog: u.old is then u a step before. A way through the function that returns
-    nothing keeps the values of the cell. A kernel whose neighbours all have two numbers, u[dx, dy], computes grids of two dimensions: arrays (ny, nx).
+    The arguments of the function are fields, numbers that a run may set (`params`: names and defaults), and x, y, z, t, nx, ny, nz: the index of the
+    cell from 0, the step to compute from, and the extents of the interior in cells. Fields named in `fixed` ("c", "v damping", or {"c": "u1"} with types)
+    are read-only. The function returns the new value; for several fields it returns a tuple in their order. u is the value of the cell, and u[dx, dy, dz]
+    that of a neighbour up to 8 cells away. u.old is the value one step before u; reading it makes the form leapfrog. If a path through the function
+    returns nothing, the cell keeps its values. If all neighbours have two offsets, u[dx, dy], the kernel computes grids of two dimensions, arrays (ny, nx).
 
         @memext.kernel(fixed="k", params={"dt": 0.1})
         def heat(u, k, dt):
             return u + dt * k * (u[-1,0,0] + u[1,0,0] + u[0,-1,0] + u[0,1,0] + u[0,0,-1] + u[0,0,1] - 6 * u)
 
-    dtype: the type of the state, of all its fields or by name, where a run says no other; float64 without it. A field of whole numbers, "int8", "uint8"
-    and so on up to "uint64", keeps the lowest bits of a whole number that is returned for it; of a real its whole part, or the nearest number that it has.
+    dtype: the type of the state unless a run gives another, for all fields or by name; default float64. Integer fields are "int8", "uint8" and so on up
+    to "uint64". Such a field keeps the lowest bits of an integer that is returned for it. A floating-point value is truncated, and limited to the type's range.
 
-    Names from outside the function are taken once, when it is decorated: what changes afterwards does not change the kernel. Functions that it calls
-    are translated too, or must be known to be pure; others, such as np.random.normal, are refused.
+    Names from outside the function are looked up once, when it is decorated: later changes do not change the kernel. Functions that it calls
+    are translated too, or must be known to be pure. Others, such as np.random.normal, are refused.
 
-    Or of SymPy expressions, {field: its new value}: fields are sympy.IndexedBase("u")[dx, dy, dz], symbols u for u[0, 0, 0] and u_old, or
-    functions u(x + 1, y, z), as finite differences come; params and coordinates are symbols of their names.
+    Instead of a function it accepts SymPy expressions, {field: its new value}. Fields are sympy.IndexedBase("u")[dx, dy, dz], symbols u for u[0, 0, 0]
+    and u_old, or functions u(x + 1, y, z), as sympy writes finite differences. Parameters and coordinates are symbols with their names.
 
         u, k = sympy.IndexedBase("u"), sympy.IndexedBase("k")
         heat = memext.kernel({u: u[0,0,0] + dt * k[0,0,0] * (...)}, fixed="k", params={"dt": 0.1}, name="heat")
@@ -194,7 +196,7 @@ def kernel(function: Callable | Mapping[Any, Any] | None = None, *, fixed: Any =
         for field in part.fields:
             check_name(field, "a field", part.name)
         if not part.fields:
-            raise KernelError(f"{part.name} has no field to compute", part.file, part.line)
+            raise KernelError(f"{part.name} computes no field: give it an argument for the field, u", part.file, part.line)
         if name is None and part.name == "<lambda>":
             raise KernelError("a kernel of a lambda needs a name: kernel(lambda ..., name='...')", part.file, part.line)
         made = Kernel([part], names, values, name or part.name, part.fields, [], None, dtype=dtype)
@@ -206,9 +208,11 @@ def kernel(function: Callable | Mapping[Any, Any] | None = None, *, fixed: Any =
 
 def staggered(first: Callable, second: Callable, *, fixed: Any = (), params: Mapping[str, float] | None = None, name: str | None = None,
               dtype: Any = None) -> Kernel:
-    """A kernel of two functions: a step computes the fields that `first` returns from those of `second`, then those of `second` from them.
+    """Makes a staggered kernel of two functions, and returns it. A step computes the fields that `first` returns from those of `second`, and then the
+    fields of `second` from these new values.
 
-    Each function takes the fields that it computes first, whose .old is the value that is replaced, then the others, parameters and so on:
+    The first arguments of each function are the fields that it computes; u.old is the value before the step. Then come the other fields, parameters
+    and so on. The other keywords are those of memext.kernel.
 
         def h(hx, hy, hz, ex, ey, ez, s): return hx.old - s * (...), hy.old - ..., hz.old - ...
         def e(ex, ey, ez, hx, hy, hz, eps, s): ...
@@ -219,22 +223,22 @@ def staggered(first: Callable, second: Callable, *, fixed: Any = (), params: Map
     parts = [Part(f, names, values) for f in (first, second)]
     fields = [_computed(part, dtype) for part in parts]
     if set(fields[0]) & set(fields[1]):
-        raise KernelError(f"{', '.join(sorted(set(fields[0]) & set(fields[1])))} is computed by both functions", parts[1].file, parts[1].line)
+        raise KernelError(f"both functions compute {', '.join(sorted(set(fields[0]) & set(fields[1])))}: let each compute fields of its own", parts[1].file, parts[1].line)
     for part in parts:
         unknown = [f for f in part.fields if f not in fields[0] and f not in fields[1]]
         if unknown:
-            raise KernelError(f"{', '.join(unknown)} of {part.name} is computed by neither function; name read-only fields in fixed", part.file,
-                              part.line)
+            raise KernelError(f"neither function computes {', '.join(unknown)} of {part.name}: name read-only fields in fixed", part.file, part.line)
     made = Kernel(parts, names, values, name or first.__name__, fields[1], fields[0], "staggered", fields, dtype)
     made.try_types()
     return made
 
 
 def stages(*functions: Callable, fixed: Any = (), params: Mapping[str, float] | None = None, name: str | None = None, dtype: Any = None) -> Kernel:
-    """A kernel of several functions: a step computes each of them on the whole grid, one after the other, from what the one before has left.
+    """Makes a kernel of several functions, the stages of a step, and returns it. A step applies each function to the whole grid, in order; each reads the
+    values that the one before has left.
 
-    Each function takes the fields that it computes first, then the others that it reads, parameters and so on. A field that it does not compute keeps
-    its values, so that a Runge-Kutta scheme has its registers as fields:
+    The first arguments of each function are the fields that it computes. Then come the other fields that it reads, parameters and so on. A field that
+    a function does not compute keeps its values, so a Runge-Kutta scheme can have its registers as fields. The keywords are those of memext.kernel.
 
         def predict(v, u, dt): return u - dt * (u - u[-1, 0, 0])
         def correct(u, v, dt): return 0.5 * (u + v - dt * (v - v[-1, 0, 0]))
@@ -245,19 +249,19 @@ def stages(*functions: Callable, fixed: Any = (), params: Mapping[str, float] | 
     if not 1 <= len(functions) <= MOST_STAGES:
         raise KernelError(f"memext.stages has {len(functions)} functions: give it 1 to {MOST_STAGES}, one for each stage of a step")
     if any(is_symbolic(function) for function in functions):
-        raise KernelError("memext.stages is given expressions: give it a Python function for each stage")
+        raise KernelError("memext.stages cannot use expressions: give it a Python function for each stage")
     values = {n: real(v, f"params[{n!r}]") for n, v in (params or {}).items()}
     names = types_by_name(fixed)
     parts = [Part(f, names, values) for f in functions]
     for part in parts:
         if not part.fields:
-            raise KernelError(f"{part.name} has no field to compute", part.file, part.line)
+            raise KernelError(f"{part.name} computes no field: give it an argument for the field, u", part.file, part.line)
     outputs = [_computed(part, dtype) for part in parts]
     computed = {field for fields in outputs for field in fields}
     for part in parts:
         unknown = [f for f in part.fields if f not in computed]
         if unknown:
-            raise KernelError(f"{', '.join(unknown)} of {part.name} is computed by no stage; name read-only fields in fixed", part.file, part.line)
+            raise KernelError(f"no stage computes {', '.join(unknown)} of {part.name}: name read-only fields in fixed", part.file, part.line)
     fields = list(dict.fromkeys(field for part in parts for field in part.fields))
     if name is None and parts[0].name == "<lambda>":
         raise KernelError("a kernel of lambdas needs a name: stages(..., name='...')", parts[0].file, parts[0].line)
@@ -267,7 +271,7 @@ def stages(*functions: Callable, fixed: Any = (), params: Mapping[str, float] | 
 
 
 def _found(module: str, name: str) -> Any:
-    """What a module calls so, None without it."""
+    """The object of this name in a module; None if it has none."""
     at: Any = sys.modules.get(module)
     for word in name.split("."):
         at = getattr(at, word, None)
@@ -275,7 +279,7 @@ def _found(module: str, name: str) -> Any:
 
 
 def _again(functions: list[Callable], fixed: Any, params: Mapping[str, float], name: str, form: str | None = None, dtype: Any = None) -> Kernel:
-    """A kernel that was pickled."""
+    """Makes a kernel again that was pickled."""
     if form == "jacobi":
         return stages(*functions, fixed=fixed, params=params, name=name, dtype=dtype)
     if len(functions) == 1:
@@ -284,7 +288,7 @@ def _again(functions: list[Callable], fixed: Any, params: Mapping[str, float], n
 
 
 def _computed(part: Part, dtype: Any) -> list[str]:
-    """As many of the first arguments as the function returns values."""
+    """The fields that the function computes: as many of its first arguments as it returns values."""
     dtypes = {**{n: state_type(n, dtype) for n in part.fields}, **{n: "f8" for n in part.fixed}}
     for count in range(1, len(part.fields) + 1):
         try:
@@ -298,8 +302,10 @@ def _computed(part: Part, dtype: Any) -> list[str]:
 
 
 def reduce(function: Callable | None = None, *, per: str | None = None, op: str = "sum", params: Mapping[str, float] | None = None) -> Any:
-    """Makes a reduction of a function over one cell that returns a number: its sum, maximum or minimum over the grid, or per "z" over
-    every plane. Its arguments are those of the run's kernel, by name."""
+    """Makes a reduction of a function over one cell that returns a number, and returns it; usable as a decorator.
+
+    op: "sum", "max" or "min". per: None: one value for the grid; "z": one for every plane. Its arguments are fields, parameters and coordinates of
+    the run's kernel, by name. params: further parameters of its own. Run.reduce gives the values. Raises KernelError."""
     def make(function: Callable) -> Reduction:
         return Reduction(function, per, op, params)
 

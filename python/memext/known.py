@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a kernel may use besides its arguments: names from outside, taken once, when the function is decorated, and functions known to be pure.
+"""What a kernel may use besides its arguments: names from outside, and functions that are known to be pure. Each name is looked up once, when the
+function is decorated.
 
-Numbers, texts, tuples, lists, dictionaries, sets and arrays are copied; functions are taken with their source and with what they use in turn. Of
-modules, classes and other objects the attributes are taken that the source names."""
+Numbers, texts, tuples, lists, dictionaries, sets and arrays are copied. Functions are kept with their source and with what they use in turn. Of
+modules, classes and other objects, the attributes that the source names are kept."""
 from __future__ import annotations
 
 import ast
@@ -55,8 +56,8 @@ class Source:
         if code.co_name == "<lambda>":
             self.tree = _lambda(self.tree, code)
         if not isinstance(self.tree, ast.FunctionDef):
-            raise KernelError(f"{self.name} is no function that def makes" if code.co_name != "<lambda>" else
-                              "a lambda that is not alone in its statement: give it a line of its own, or make it a function by def", self.file, self.first, lines[0].strip())
+            raise KernelError(f"{self.name} is not a function made by def: write def {self.name}(...)" if code.co_name != "<lambda>" else
+                              "the lambda is not alone in its statement: give it a line of its own, or write the function with def", self.file, self.first, lines[0].strip())
         arguments = self.tree.args
         named = [a.arg for a in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]]
         if self.tree.name != code.co_name or tuple(named) != code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]:
@@ -69,11 +70,11 @@ class Source:
         return KernelError(reason, self.file, self.first + offset, text)
 
     def names(self) -> set[str]:
-        """Of things outside that it uses."""
+        """The names of things outside the function that it uses."""
         return {n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name)} - self.locals
 
     def chains(self) -> list[list[str]]:
-        """The a, b, c of each a.b.c."""
+        """The words [a, b, c] of each expression a.b.c."""
         found = []
         for node in ast.walk(self.tree):
             words: list[str] = []
@@ -85,7 +86,7 @@ class Source:
         return found
 
     def attributes(self) -> set[str]:
-        """That it asks for, of whatever; also as texts, for getattr."""
+        """The attributes that it reads from any object. Texts that may be names count too, because getattr takes them."""
         texts = {n.value for n in ast.walk(self.tree) if isinstance(n, ast.Constant) and isinstance(n.value, str) and n.value.isidentifier()}
         return texts | {n.attr for n in ast.walk(self.tree) if isinstance(n, ast.Attribute)}
 
@@ -107,7 +108,7 @@ def _lambda(tree: ast.AST | None, code: types.CodeType) -> ast.FunctionDef | Non
 
 
 def locals_of(tree: ast.FunctionDef | ast.Lambda) -> set[str]:
-    """Names that the function assigns to, which are its own everywhere in it; those of comprehensions and of functions within are theirs alone."""
+    """The names that the function assigns to: they are local everywhere in it. Names within comprehensions and inner functions are not among them."""
     args = tree.args
     found = {a.arg for a in [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg] if a is not None}
     stack: list[ast.AST] = list(tree.body) if isinstance(tree.body, list) else [tree.body]
@@ -171,7 +172,7 @@ CALLING = {id(f): f for f in (map, filter, getattr, isinstance, functools.reduce
 
 
 def is_pure(function: Any) -> bool:
-    """Does it give the same for the same, change nothing and look nowhere?"""
+    """Is the function pure? It then returns the same value for the same arguments, changes nothing and reads nothing else."""
     if id(function) in _PURE:
         return True
     if isinstance(function, np.ufunc):
@@ -185,7 +186,7 @@ def is_pure(function: Any) -> bool:
 
 
 def changes(function: Any) -> Any:
-    """The list, dictionary or set that a method changes; None where it is none."""
+    """The list, dictionary or set that a method changes; None if it is not such a method."""
     of = getattr(function, "__self__", None)
     return of if isinstance(function, types.BuiltinMethodType) and function.__name__ in CHANGING.get(type(of), ()) else None
 
@@ -194,16 +195,16 @@ def call_pure(function: Any, args: list, keywords: dict) -> Any:
     for value in [*args, *keywords.values()]:
         check_plain(value, called(function))
         if isinstance(value, (set, frozenset)) and id(function) not in _ORDERLESS and not isinstance(getattr(function, "__self__", None), (set, frozenset)):
-            raise Untranslatable(f"{called(function)} of a set, whose order is another one in every process: give it sorted(...)")
+            raise Untranslatable(f"{called(function)} is given a set, whose order differs between processes: give it sorted(...)")
     if keywords.get("out") is not None or keywords.get("key") is not None:
-        raise Untranslatable(f"{called(function)} with {'out' if keywords.get('out') is not None else 'key'}=")
+        raise Untranslatable(f"a kernel cannot call {called(function)} with {'out' if keywords.get('out') is not None else 'key'}=: leave that argument out")
     return function(*args, **keywords)
 
 
 def check_plain(value: Any, what: str) -> None:
-    """Refuses what can do anything when it is asked for something."""
+    """Refuses objects whose own code would run when they are used."""
     if isinstance(value, Outside):
-        raise Untranslatable(f"{what} of {value!r}")
+        raise Untranslatable(f"a kernel cannot evaluate {what} of {value!r}: compute it before the kernel, and use the result by a name")
     if isinstance(value, (list, tuple)):
         for item in value:
             check_plain(item, what)
@@ -211,7 +212,7 @@ def check_plain(value: Any, what: str) -> None:
         for item in value.values():
             check_plain(item, what)
     elif not (isinstance(value, (*PLAIN, set, frozenset, *_ITERATORS)) or type(value) is np.ndarray or id(value) in _PURE or isinstance(value, type)):
-        raise Untranslatable(f"{what} of an object of the type {type(value).__name__}")
+        raise Untranslatable(f"a kernel cannot evaluate {what} of an object of type {type(value).__name__}: compute it before the kernel, and use the result by a name")
 
 
 def called(function: Any) -> str:
@@ -227,7 +228,7 @@ def called(function: Any) -> str:
 # ------------------------------------------------------------------ what is outside
 
 class Outside:
-    """Something outside that is no value: its attributes are taken when the kernel is made, or when they are first asked for."""
+    """A module, class or other object outside the kernel. Its attributes are kept when the kernel is made, or when they are first read."""
 
     def __init__(self, taker: Taker, thing: Any, shown: str):
         self.taker, self.thing, self.shown, self.taken = taker, thing, shown, {}
@@ -241,7 +242,7 @@ class Outside:
         return self.taken[name]
 
     def look_up(self, name: str) -> Any:
-        """The attribute as it lies there: no code of the thing's runs for it."""
+        """The attribute as it is stored: no code of the object runs to compute it."""
         thing = self.thing
         if isinstance(thing, types.ModuleType):
             return self.taker.take(getattr(thing, name), f"{thing.__name__}.{name}")
@@ -258,12 +259,12 @@ class Outside:
         elif isinstance(found, types.FunctionType) and not isinstance(thing, type) and name not in getattr(thing, "__dict__", {}):
             return Method(self.taker, found, self, shown)
         elif isinstance(found, property) or hasattr(type(found), "__set__") and not isinstance(thing, type):
-            raise Untranslatable(f"{shown} is computed whenever it is read: give it a name before the kernel, and use that")
+            raise Untranslatable(f"{shown} is computed at every read: assign it to a name before the kernel, and use that name")
         return self.taker.take(found, shown)
 
 
 class Function(Outside):
-    """A function with its source and what it uses."""
+    """A function, with its source and the names that it uses."""
 
     def __init__(self, taker: Taker, function: types.FunctionType):
         super().__init__(taker, function, function.__name__)
@@ -285,7 +286,7 @@ class Function(Outside):
         return self._source
 
     def name(self, name: str) -> Any:
-        """What a name means that is none of its own; KeyError."""
+        """What a name means that is not local to the function; KeyError if it means nothing."""
         if name not in self.names:
             self.names[name] = self.taker.take(self.now(name), name)
         return self.names[name]
@@ -311,7 +312,7 @@ class Function(Outside):
 
 
 class Method(Outside):
-    """A function of a class with what it is called on, or with the first arguments of functools.partial."""
+    """A method with the object that it is called on, or a function with the first arguments of functools.partial."""
 
     def __init__(self, taker: Taker, function: Any, *more: Any, keywords: dict | None = None):
         *self.args, shown = more
@@ -329,12 +330,12 @@ def _installed(path: str) -> bool:
 
 
 def _foreign(path: str) -> bool:
-    """Of Python itself or of numpy: pure where the table above says so."""
+    """Does the file belong to Python itself or to numpy? Functions there are pure if the table above names them."""
     return path.startswith(_FOREIGN) and (path.startswith(_FOREIGN[2]) or not _installed(path)) or path.startswith("<frozen")
 
 
 class Taker:
-    """Takes what one kernel uses, each thing once."""
+    """Keeps what one kernel uses, each thing once."""
 
     def __init__(self) -> None:
         self.known: dict[int, tuple[Any, Any]] = {}
@@ -350,7 +351,7 @@ class Taker:
         return taken
 
     def settle(self) -> None:
-        """Takes what the sources of the functions name, until nothing is new; what installed functions use is taken when they are called."""
+        """Keeps what the sources of the functions name, until nothing is new. What installed functions use is kept when they are called."""
         before = -1
         while before != (before := len(self.known)) and before < MOST_THINGS:
             while self.waiting:
@@ -437,22 +438,23 @@ class Taker:
 
 
 class Large(Outside):
-    """An array that is too large to be taken along: its shape is."""
+    """An array that is too large to be part of the kernel's text. Its shape and type are known all the same."""
 
     def __init__(self, value: np.ndarray, shown: str):
-        self.thing, self.shown = value, f"{shown}, which has {value.nbytes >> 20} MiB (tables of up to {MOST_TABLE_BYTES >> 20} MiB are taken along; or make it a field of the kernel)"
+        self.thing = value
+        self.shown = f"{shown}, an array of {value.nbytes >> 20} MiB (a kernel holds tables of up to {MOST_TABLE_BYTES >> 20} MiB; make a larger one a field of the kernel)"
         self.taken = {name: getattr(value, name) for name in ("shape", "dtype", "ndim", "size", "nbytes", "itemsize")}
 
     def look_up(self, name: str) -> Any:
-        raise AttributeError(f"{name} of {self.shown}")
+        raise AttributeError(f"a kernel cannot read {name} of {self.shown}")
 
 
 def items_of(value: Any) -> Iterable:
-    """What a loop goes through, if it does no more than that."""
+    """The items that a loop goes through; only values whose iteration runs no code of the user."""
     if isinstance(value, (set, frozenset)):
-        raise Untranslatable("a loop over a set, whose order is another one in every process: take sorted(...)")
+        raise Untranslatable("a kernel cannot loop over a set, whose order differs between processes: loop over sorted(...)")
     if isinstance(value, Outside):
-        raise Untranslatable(f"a loop over {value!r}")
+        raise Untranslatable(f"a kernel cannot loop over {value!r}: make a list of it before the kernel, and loop over that")
     if isinstance(value, (list, tuple, dict, str, bytes, range, np.ndarray, *_ITERATORS)):
         return value
     raise Untranslatable(f"{value!r} cannot be looped over")

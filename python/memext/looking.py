@@ -26,7 +26,7 @@ _HTML_CELLS = 128
 
 
 def png(values: np.ndarray, low: float, high: float) -> bytes:
-    """A picture [y][x] of numbers from low to high."""
+    """A PNG of the numbers [y][x]; low and high have the first and the last colour."""
     share = np.nan_to_num((values.astype("f8") - low) / (high - low if high > low else 1), nan=0.0).clip(0, 1)
     at = share * (len(_COLOURS) - 1)
     pixels = np.stack([np.interp(at, range(len(_COLOURS)), _COLOURS[:, c]) for c in range(3)], axis=-1).astype("u1")
@@ -41,7 +41,7 @@ def png(values: np.ndarray, low: float, high: float) -> bytes:
 
 
 def _numbers(cells: np.ndarray) -> np.ndarray:
-    """Which matplotlib draws: truth values and half precision as others."""
+    """Cells of a type that matplotlib draws: booleans become u1, half precision f8."""
     return cells.astype({"b": "u1", "f": "f8"}[cells.dtype.kind]) if cells.dtype.kind == "b" or cells.dtype.str[1:] == "f2" else cells
 
 
@@ -78,7 +78,7 @@ def store_html(store: Store) -> str:
 
 
 def run_html(run: Any) -> str:
-    """The plan of what was computed last, and slices of the first field as it is now."""
+    """HTML with the plan of the last part of a run, and slices of its first field."""
     text = f"<p>{html.escape(repr(run))}</p>"
     if not run.reports:
         return text
@@ -96,12 +96,12 @@ def _pyplot() -> Any:
         matplotlib.use("Agg", force=False)
         import matplotlib.pyplot as pyplot
     except ImportError:
-        raise MemextError("pictures are drawn by matplotlib, which is not installed: pip install matplotlib") from None
+        raise MemextError("pictures need the package matplotlib, which is not installed: pip install matplotlib") from None
     return pyplot
 
 
 class Snapshot(NamedTuple):
-    """Of a run, after so many steps; time: in seconds, None where the run does not know how long a step is."""
+    """The snapshot that a run has written after `step` steps. time: in seconds; None if the run does not know the length of a step."""
 
     step: int
     time: float | None
@@ -109,14 +109,14 @@ class Snapshot(NamedTuple):
 
 
 def newest_snapshot(path: Any, field: str | None = None) -> Snapshot | None:
-    """The last one that a run has written there, while it goes on too; None where it is no directory of snapshots."""
+    """The last complete snapshot in a directory, also while the run continues; None if `path` is not a directory of snapshots."""
     folder = pathlib.Path(path)
     if not (folder / "memext.snapshots").is_file():
         return None
     note = json.loads((folder / "memext.snapshots").read_text())
     fields = note["fields"]
     if field is not None and field not in fields:
-        raise MemextError(f"{folder} has snapshots of {', '.join(fields)}, not of {field}", errno.EINVAL)
+        raise MemextError(f"{folder} has no snapshots of {field}: name one of {', '.join(fields)}", errno.EINVAL)
     steps = [{int(p.stem.rpartition("-")[2]) for p in folder.glob(f"{n}-*.npy")} for n in fields]
     whole = set.intersection(*steps)
     if not whole:
@@ -127,8 +127,11 @@ def newest_snapshot(path: Any, field: str | None = None) -> Snapshot | None:
 
 
 def view(what: Any, path: Any, dataset: str | None = None, most: int = 512) -> pathlib.Path:
-    """Writes a PNG with three orthogonal slices and a histogram of each field of a store, of the newest snapshots in a directory (option snapshot),
-    or of an array or a file of one. The histogram is of the cells of some planes, where the array is large."""
+    """Writes a PNG with three orthogonal slices (one picture in two dimensions) and a histogram of each field, and returns its path.
+
+    what: a Store, an array, or a path: of a store, of a directory of snapshots (option snapshot; the newest is shown), or of a file that memext.open reads.
+    path: the PNG. dataset: show only this field, or this dataset of a file. most: the largest number of pixels along a side. The histogram of an array above
+    64 MiB counts the cells of evenly spaced planes. Raises MemextError if matplotlib is missing, or if cells are not real numbers."""
     pyplot = _pyplot()
     snapshot = None if hasattr(what, "shape") or isinstance(what, Store) else newest_snapshot(what, dataset)
     arrays = snapshot.arrays if snapshot is not None else []
@@ -140,7 +143,7 @@ def view(what: Any, path: Any, dataset: str | None = None, most: int = 512) -> p
         raise MemextError(f"{what.path} holds no state: {what.info['why']}")
     for array in arrays:
         if array.dtype.kind not in "biuf" or array.size == 0:
-            raise MemextError(f"{array.name} has {array.shape} cells of {array.dtype}: some real numbers are needed for a picture", errno.EINVAL)
+            raise MemextError(f"{array.name} has shape {array.shape} and cells of {array.dtype}: a picture needs at least one cell, and real numbers", errno.EINVAL)
     across_of = {"z": ("y", "x"), "y": ("z", "x"), "x": ("z", "y")} if arrays[0].ndim == 3 else {"": ("y", "x")}
     count, letters = len(across_of), "zyx"[-arrays[0].ndim:]
     figure, axes = pyplot.subplots(len(arrays), count + 1, figsize=(4 * count + 4, 4 * len(arrays)), squeeze=False, constrained_layout=True)
@@ -165,7 +168,7 @@ def view(what: Any, path: Any, dataset: str | None = None, most: int = 512) -> p
 
 
 def _edges(values: np.ndarray, bins: int = 100) -> np.ndarray:
-    """The ends of bins of equal width around all values. numpy's own fail where the width is lost beside large values, or more than a double."""
+    """The edges of bins of equal width around all values. numpy's own bins fail if the width is lost in rounding, or is larger than a double."""
     if values.size == 0:
         return np.linspace(0, 1, bins + 1)
     low, high = float(values.min()), float(values.max())
@@ -177,7 +180,7 @@ def _edges(values: np.ndarray, bins: int = 100) -> np.ndarray:
 
 
 def _sample(array: Array, most_bytes: int = 64 << 20) -> np.ndarray:
-    """All cells, or those of evenly spaced planes."""
+    """All cells of an array, or those of evenly spaced planes if it is larger than most_bytes."""
     a_plane = max(1, array.nbytes // max(1, array.shape[0]))
     count = max(1, min(array.shape[0], most_bytes // a_plane))
     return np.concatenate([array.plane(int(z)).ravel() for z in np.linspace(0, array.shape[0] - 1, count).round()])

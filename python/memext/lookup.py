@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Elements of arrays and lists at an index that depends on the cell, TABLE[x] or T3[z, y, x], and whether the grid fits to them."""
+"""Elements of arrays and lists at an index that depends on the cell, TABLE[x] or T3[z, y, x]. It also checks that a grid fits these arrays."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -17,24 +17,24 @@ PLACES = {"x": "nx", "y": "ny", "z": "nz"}
 
 
 def element(cell: Any, local: Callable[[str, Node], Node], value: Any, index: Any, shown: str) -> Node:
-    """value[index], of numbers that are known or of values of the cell; local: gives a value a name in the cell."""
+    """value[index], where value holds known numbers or values of the cell. local: gives a value a name in the kernel."""
     indices = [node_of(i) for i in (index if isinstance(index, tuple) else (index,))]
     if any(i.type not in ("int", "bool") for i in indices):
-        raise Untranslatable(f"an index of {shown} that is no whole number: int(...) makes it one")
+        raise Untranslatable(f"an index of {shown} is not an integer: write int(...)")
     indices = [ex.cast(i, "int") for i in indices]
     indices = [i if i.op in ("local", "number", "coordinate") else local("index", i) for i in indices]
     if isinstance(value, (list, tuple)) and symbolic(value):
         return _one_of(value, indices, shown)
     table = _array(value, shown)
     if len(indices) != table.ndim:
-        raise Untranslatable(f"{shown} has {table.ndim} dimensions and {len(indices)} indices: a cell takes a single element, "
+        raise Untranslatable(f"{shown} has {table.ndim} dimensions and is given {len(indices)} indices: give one for each dimension, "
                              f"{shown}[{', '.join('zyx'[-table.ndim:] if table.ndim < 4 else '...')}]")
     safe = False
     for axis, (i, n) in enumerate(zip(indices, table.shape)):
         if not -n <= i.lo <= i.hi < n:
             lo, hi = bounds(i, dict(cell.locals), dict.fromkeys(PLACES.values(), 1))
             if not -n <= lo <= hi < n:  # in the smallest grid already
-                raise Untranslatable(_too_small(shown, table.ndim, axis, n, lo, hi) + "; min, max or % keep an index within it")
+                raise Untranslatable(_too_small(shown, table.ndim, axis, n, lo, hi) + ": keep the index within it by min, max or %")
             safe = True
     asked, indices = indices, [_from_the_end(i, n) for i, n in zip(indices, table.shape)]
     kind = {"b": "bool", "i": "int", "u": "int", "f": "f8" if table.dtype.itemsize == 8 else "f4"}[table.dtype.kind]
@@ -46,22 +46,22 @@ def element(cell: Any, local: Callable[[str, Node], Node], value: Any, index: An
 
 def _array(value: Any, shown: str) -> np.ndarray:
     if not isinstance(value, (list, tuple, np.ndarray)):
-        raise Untranslatable(f"an index that depends on the cell is one of an array, a list or a tuple of numbers; {shown} is of the type {type(value).__name__}")
+        raise Untranslatable(f"{shown} is of type {type(value).__name__}: only an array, a list or a tuple of numbers can have an index that depends on the cell")
     try:
         table = np.array(value)
     except ValueError:
         table = np.array(None)
     if table.dtype.kind not in "biuf" or table.dtype.itemsize > 8 or table.ndim == 0 or table.size == 0:
-        raise Untranslatable(f"{shown} is no array of real numbers: it cannot be indexed by a value of the cell")
+        raise Untranslatable(f"{shown} is not an array of integers or floating-point numbers: a value of the cell cannot be its index")
     if table.size > MOST_ELEMENTS:
-        raise Untranslatable(f"{shown} has {table.size} elements; {MOST_ELEMENTS} at most stand in a kernel: make it a field that is only read (fixed)")
+        raise Untranslatable(f"{shown} has {table.size} elements, and a table of a kernel at most {MOST_ELEMENTS}: make it a read-only field (fixed)")
     if table.dtype.kind == "u" and table.dtype.itemsize == 8 and int(table.max()) >= 2**62:
-        raise Untranslatable(f"{shown} has numbers of 2^62 and more")
+        raise Untranslatable(f"{shown} holds {int(table.max())}, and a table of a kernel only integers below 2^62")
     return table.astype("f4") if table.dtype == np.float16 else table.astype(table.dtype.newbyteorder("="))
 
 
 def _from_the_end(i: Node, n: int) -> Node:
-    """Negative ones count from the end."""
+    """The index from the beginning: negative ones count from the end."""
     if ex.is_number(i):
         return ex.number(i.data + n if i.data < 0 else i.data)
     if i.lo >= 0:
@@ -72,10 +72,10 @@ def _from_the_end(i: Node, n: int) -> Node:
 def _one_of(values: Any, indices: list[Node], shown: str) -> Node:
     n = len(values)
     if len(indices) != 1 or n > MOST_CHOICES or any(isinstance(v, (list, tuple, dict)) for v in values):
-        raise Untranslatable(f"{shown} holds values of the cell: one index that depends on the cell chooses of up to {MOST_CHOICES} of them")
+        raise Untranslatable(f"{shown} holds values of the cell: an index that depends on the cell can choose from a flat list of at most {MOST_CHOICES}")
     i = indices[0]
     if not -n <= i.lo <= i.hi < n:
-        raise Untranslatable(_too_small(shown, 1, 0, n, i.lo, i.hi) + "; min, max or % keep an index within it")
+        raise Untranslatable(_too_small(shown, 1, 0, n, i.lo, i.hi) + ": keep the index within it by min, max or %")
     nodes = list(map(node_of, values))
     kind = ex.common(*nodes)
     nodes = [ex.cast(v, "f8" if kind == "float" else kind) if kind != "bool" else v for v in nodes]
@@ -88,13 +88,13 @@ def _one_of(values: Any, indices: list[Node], shown: str) -> Node:
 def _too_small(shown: str, axes: int, axis: int, n: int, lo: int, hi: int) -> str:
     where = f" along axis {axis}" if axes > 1 else ""
     needed = f"{hi + 1} are needed" if lo >= -n else f"the index goes down to {lo}"
-    return f"{shown} has {n} elements{where}, and {needed}" if hi < 2**31 else f"{shown} has {n} elements{where}, and the index may be any whole number"
+    return f"{shown} has {n} elements{where}, and {needed}" if hi < 2**31 else f"{shown} has {n} elements{where}, and the index may be any integer"
 
 
 # ------------------------------------------------------------------ in a grid
 
 def bounds(node: Node, known: Mapping[str, Node], extents: Mapping[str, int]) -> tuple[int, int]:
-    """The smallest and the largest value of a whole number in a grid of these extents."""
+    """The smallest and the largest value of an integer expression in a grid of these extents (cells)."""
     def of(n: Node) -> tuple[int, int]:
         return bounds(n, known, extents)
 
@@ -124,7 +124,7 @@ def bounds(node: Node, known: Mapping[str, Node], extents: Mapping[str, int]) ->
 
 
 def misfits(cell: Any, shape: tuple[int, int, int]) -> list[str]:
-    """Of the tables of a cell, in a grid of nz, ny, nx interior cells: those that are too small, with the size that is there and the one that is needed."""
+    """Names each table of a kernel that is too small for a grid of `shape` (nz, ny, nx) interior cells, with its size and the size needed."""
     extents, known, found = dict(zip(("nz", "ny", "nx"), shape)), dict(cell.locals), []
     for node in cell.nodes():
         if node.op != "table" or not node.data.safe:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions within a cell: def and lambda, which see the names of what is around them as these are when they are called; and imports within one."""
+"""Functions and imports within a kernel. A def or lambda sees the names around it with the values that they have when it is called."""
 from __future__ import annotations
 
 import ast
@@ -15,7 +15,7 @@ MODULES = ("cmath", "fractions", "functools", "itertools", "math", "memext", "nu
 
 
 class Nested(Outside):
-    """A function that the cell defines; scope: that of the function around it."""
+    """A function that the kernel defines. scope: the scope of the function around it."""
 
     def __init__(self, scope: Any, tree: ast.FunctionDef | ast.Lambda):
         self.scope, self.tree, self.layers = scope, tree, scope.layers
@@ -48,7 +48,7 @@ class Nested(Outside):
         return others[0][2] if others else self.scope.names
 
     def look_up(self, name: str) -> Any:
-        raise AttributeError(f"{self.shown} of a cell has no attribute {name}")
+        raise AttributeError(f"{self.shown}, which the kernel defines, has no attribute {name}")
 
     def bind(self, args: list, keywords: dict) -> dict[str, Any]:
         try:
@@ -62,9 +62,9 @@ class Nested(Outside):
 
 
 def imported(taker: Taker, name: str) -> Any:
-    """A module that a cell imports."""
+    """The module that an import within a kernel names."""
     if name.partition(".")[0] not in MODULES:
-        raise Untranslatable(f"a cell can import only {', '.join(MODULES)}, not {name}: import {name} before the kernel, and call only its pure functions")
+        raise Untranslatable(f"a kernel can import only {', '.join(MODULES)}, not {name}: import {name} before the kernel, and call only its pure functions")
     try:
         return taker.take(importlib.import_module(name), name)
     except ImportError as error:

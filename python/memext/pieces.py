@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cuts an array into the pieces in which it is written into a file."""
+"""Cuts an array into the pieces that are written into a file one after the other."""
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ Box = tuple[slice, slice, slice]
 
 
 def boxes(array: Array, chunks: tuple[int, int] = (1, 1), most_bytes: int = GROUP_BYTES) -> list[Box]:
-    """The whole array in order, in whole planes, z beginning at multiples of chunks[0]; where cells lie in a file or in memory as they are and
-    that would be much, in rows at multiples of chunks[1]: what is in hand does not grow with the planes."""
+    """The boxes of the whole array, in order. They are whole planes that begin at multiples of chunks[0]. If planes are large, and cells lie as they are
+    in a file or in memory, boxes are rows that begin at multiples of chunks[1]. So memory does not grow with the planes."""
     nz, ny, nx = array.shape
     if array.size == 0:
         return []
@@ -31,13 +31,13 @@ def boxes(array: Array, chunks: tuple[int, int] = (1, 1), most_bytes: int = GROU
 
 
 def is_plain(array: Array) -> bool:
-    """Can any box of it be read at no more than its own cost, and by any thread?"""
+    """Can any thread read any box of the array at the cost of that box alone?"""
     return isinstance(array, RawArray) or (isinstance(array, ObjectArray) and isinstance(array.source, np.ndarray))
 
 
 def groups(array: Array, chunks: tuple[int, int] = (1, 1)) -> Iterator[tuple[Box, np.ndarray]]:
-    """(box, cells) of a few MiB each. Where cells lie in a file as they are, the next are read while these are written; objects of
-    libraries are read by the thread that writes."""
+    """Pairs (box, cells) of a few MiB each. If cells lie in a file as they are, a thread reads the next group while this one is written. The writing thread
+    itself reads the objects of libraries."""
     every = boxes(array, chunks)
     if not isinstance(array, RawArray):
         yield from ((box, array.read(*box)) for box in every)
@@ -51,11 +51,11 @@ def groups(array: Array, chunks: tuple[int, int] = (1, 1)) -> Iterator[tuple[Box
 
 
 def _even(n: int, most: int) -> int:
-    """Cells of a chunk, `most` at most, so that the last one of n cells is nearly as full as the others: chunks at the end are stored whole."""
+    """The extent of a chunk, at most `most`, along n cells. The last chunk is nearly as full as the others, because it is stored whole."""
     return -(-n // -(-n // most))
 
 
 def chunks_of(array: Array) -> tuple[int, int, int]:
-    """About 1 MiB each, a few planes deep, so that writing plane by plane fills them in turn."""
+    """The shape of chunks of about 1 MiB, a few planes deep, so that planes written in order fill one chunk after the other."""
     ny, nx = (_even(max(n, 1), 128) for n in array.shape[1:])
     return _even(max(array.shape[0], 1), max(1, (1 << 20) // (ny * nx * array.dtype.itemsize))), ny, nx

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The directory of a run that was given none."""
+"""The temporary directory of a run that was given no device."""
 from __future__ import annotations
 
 import os
@@ -11,8 +11,8 @@ from typing import Any
 
 
 class OwnPlace:
-    """The directory of a run that was given none. The run has it, and so has all that the run hands out and that is read later; when the last of them
-    is gone, at the end of the program at the latest, so is the directory, unless `wish` says then that it stays."""
+    """The temporary directory of a run that was given no device. The run refers to it, and so does everything that the run hands out and that is read
+    later. The directory is removed with the last of these, at the latest when the program ends, unless `wish.keep` is true then."""
 
     def __init__(self, path: pathlib.Path, process: int, wish: types.SimpleNamespace):
         self._removal = weakref.finalize(self, _remove_own, path, process, wish)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a run computes: kernel or stencil, initial values and grid, and the library's options for them."""
+"""The problem of a run: its kernel or stencil, initial values and grid, and the library's options for them."""
 from __future__ import annotations
 
 import errno
@@ -27,11 +27,12 @@ RADII = {"star7": 1, "edge19": 1, "box27": 1, **{f"star{6 * h + 1}": h for h in 
 
 
 class Problem:
-    """state, fixed: fields with their types; fields: what they begin with; bare: read-only ones whose arrays have no frame; extra: the other options."""
+    """state, fixed: fields of the state and read-only fields, with their types. fields: initial values. bare: read-only fields whose arrays have no frame.
+    extra: the other options."""
 
     def __init__(self, kernel: Any, stencil: str | None, params: Mapping[str, Any], reductions: tuple, dtype: Any, shape: Any, frame: Any, directory: str,
                  given: Mapping[str, Any]):
-        """directory: which all that has no absolute path is in."""
+        """directory: relative paths belong to it."""
         self.kernel, self.stencil, self.params, self.reductions, self.frame = kernel, stencil, take(params, directory), reductions, frame
         self._dtype, self._shape, self._directory, self._given = dtype, shape, directory, given
         self.code: Any = None  # of a kernel
@@ -45,27 +46,27 @@ class Problem:
         if self.kernel is None:
             name = self.stencil or "star7"
             if name not in RADII:
-                raise MemextError(f"stencil '{name}' is not known: {', '.join(RADII)}", errno.EINVAL)
+                raise MemextError(f"stencil '{name}' is not known: give one of {', '.join(RADII)}", errno.EINVAL)
             self.radius, self.fixed_radius, self.flat = RADII[name], 0, False
             self.state, self.fixed = {"u": state_type("u", self._dtype)}, {}
             if self.state["u"] not in REALS:
-                raise MemextError(f"dtype={self._dtype!r}: built-in stencils compute float64 or float32; a kernel (memext.kernel) may have any type", errno.EINVAL)
+                raise MemextError(f"dtype={self._dtype!r}: built-in stencils compute float64 or float32; for other types write a kernel (memext.kernel)", errno.EINVAL)
             self.names = ["u"]
             return
         if self.stencil is not None:
-            raise MemextError("a kernel and stencil exclude each other: the kernel says what is computed", errno.EINVAL)
+            raise MemextError("a kernel and stencil= exclude each other: leave one of them out", errno.EINVAL)
         if not isinstance(self.kernel, Kernel):
-            raise MemextError(f"{self.kernel!r} is no kernel: decorate the function with memext.kernel", errno.EINVAL)
+            raise MemextError(f"{self.kernel!r} is not a kernel: decorate the function with memext.kernel", errno.EINVAL)
         k = self.kernel
         unknown = [p for p in self.params if p not in k.params and not any(p in r.params for r in self.reductions)]
         if unknown:
-            raise MemextError(f"{', '.join(unknown)} is no parameter of {k.name}: it has {', '.join(k.params) or 'none'}", errno.EINVAL)
+            raise MemextError(f"{', '.join(unknown)} is not a parameter of {k.name}: it has {', '.join(k.params) or 'none'}", errno.EINVAL)
         missing = [n for n in k.state + k.partner + k.fixed if n not in given]
         if missing:
-            raise MemextError(f"{k.name} needs values of {', '.join(missing)}: {missing[0]}=ARRAY, FILE or number", errno.EINVAL)
+            raise MemextError(f"{k.name} needs initial values of {', '.join(missing)}: give {missing[0]}= an array, a file, a number or a function", errno.EINVAL)
         unknown = [n for n in self._dtype if n not in k.state + k.partner] if isinstance(self._dtype, Mapping) else []
         if unknown:
-            raise MemextError(f"dtype names {', '.join(map(str, unknown))}: the state of {k.name} is {', '.join(k.state + k.partner)}", errno.EINVAL)
+            raise MemextError(f"dtype names {', '.join(map(str, unknown))}, which is not in the state of {k.name}: its fields are {', '.join(k.state + k.partner)}", errno.EINVAL)
         before = [f"{n}_old" for n in k.state if f"{n}_old" in given]  # the step before, where no field of the kernel is called so
         self.flat = k.flat
         self.names = k.state + k.partner + [n for n in before if not k.has_field(n)] + k.fixed
@@ -92,7 +93,7 @@ class Problem:
             for n in self.names:
                 if not k.has_field(n):
                     if self.code.form != "leapfrog":
-                        raise MemextError(f"{n}: {k.name} reads no step before (its form is {self.code.form})", errno.EINVAL)
+                        raise MemextError(f"{n}: {k.name} does not use the step before (its form is {self.code.form}, not leapfrog): leave {n}= out", errno.EINVAL)
                     self.state[n] = self.code.dtypes[n[:-4]]
         for name, value in fields.items():
             if isinstance(value, Values):
@@ -101,8 +102,8 @@ class Problem:
                 converted(value.value, self.dtype_of(name), name)
         self.fields = fields
         if self.frame != "included" and not any(isinstance(value, Array) for value in fields.values()):
-            raise MemextError(f"frame={self.frame!r} is put around arrays, and no field is an array: numbers, patterns and functions have a frame already. "
-                              "Give the interior cells as an array, or leave frame out", errno.EINVAL)
+            raise MemextError(f"frame={self.frame!r} creates the frame of arrays, and no field is an array: numbers, patterns and functions have a frame already. "
+                              "Give the interior cells as an array, or leave frame= out", errno.EINVAL)
         self.shape = self._interior(fields)
         if self.code is not None:
             self.code.check(shape_of(self.shape, self.flat))
@@ -111,16 +112,16 @@ class Problem:
                     value.check(name, len(self.code.cells))
 
     def _interior(self, fields: dict[str, Any]) -> tuple[int, int, int]:
-        """Interior cells (nz, ny, nx), from what says them; the rest has to agree."""
+        """The interior cells (nz, ny, nx), from shape or the first array; all other arrays must agree."""
         halo, found, who = self.halo, None, ""
-        wanted = "two whole numbers (ny, nx)" if self.flat else "three whole numbers (nz, ny, nx)"
+        wanted = "two integers (ny, nx)" if self.flat else "three integers (nz, ny, nx)"
         if self._shape is not None:
             try:
                 found, who = tuple(operator.index(n) for n in self._shape), "shape"
             except TypeError as error:
-                raise MemextError(f"shape={self._shape!r}: {wanted} are needed: {error}", errno.EINVAL) from None
+                raise MemextError(f"shape={self._shape!r}: give {wanted}: {error}", errno.EINVAL) from None
             if len(found) != (2 if self.flat else 3):
-                raise MemextError(f"shape={self._shape!r} has {len(found)} of the {wanted}", errno.EINVAL)
+                raise MemextError(f"shape={self._shape!r} has {len(found)} numbers: give {wanted}", errno.EINVAL)
             if self.flat:
                 found = found[0], 1, found[1]
         order = sorted(self.names, key=lambda n: 0 if n in self.state else 1 + (isinstance(fields[n], Array) and 1 in shape_of(fields[n].shape, self.flat)))
@@ -140,12 +141,12 @@ class Problem:
             elif interior != found:
                 raise MemextError(f"{name} has the shape {self.told(fields[name].shape)}; {who} says {self.told(found)} interior cells, which is "
                                   f"{self.told(self.framed(found))} with the frame of {self.radius}"
-                                  + ("; an extent may be 1 where the field is alike along that axis" if name in self.fixed else ""), errno.EINVAL)
+                                  + ("; an extent may be 1 if the field is constant along that axis" if name in self.fixed else ""), errno.EINVAL)
         if found is None:
-            raise MemextError(f"no grid: give shape={'(ny, nx)' if self.flat else '(nz, ny, nx)'}, the interior cells, or an array", errno.EINVAL)
+            raise MemextError(f"the size of the grid is not known: give shape={'(ny, nx)' if self.flat else '(nz, ny, nx)'}, the interior cells, or an array", errno.EINVAL)
         if min(found) < 1:
-            raise MemextError(f"{who} leaves {self.told(found)} interior cells within a frame of {self.radius}: every extent must be at least 1; shape=(nz, ny, nx) gives the grid's "
-                              "where no array has all of them", errno.EINVAL)
+            raise MemextError(f"{who} leaves {self.told(found)} interior cells within a frame of {self.radius}: every extent must be at least 1; if no array has "
+                              f"all cells, give shape={'(ny, nx)' if self.flat else '(nz, ny, nx)'}, the interior cells", errno.EINVAL)
         return found  # type: ignore[return-value]
 
     @property
@@ -156,11 +157,11 @@ class Problem:
         return tuple(n + 2 * h for n, h in zip(interior, self.halo))
 
     def told(self, shape: tuple) -> tuple:
-        """As users have it."""
+        """The shape as users see it, (nz, ny, nx) or (ny, nx)."""
         return shape_of(tuple(shape), self.flat)
 
     def _is_profile(self, name: str, fields: dict[str, Any], interior: tuple) -> bool:
-        """An array with extents of 1 becomes a profile."""
+        """Makes a Profile of an array with extents of 1; false if it is not such an array."""
         value, bare = fields[name], self.fixed_radius == 0
         whole = whole_shape(value.shape, interior, self.halo, self.frame, bare) if isinstance(value, Array) else None
         if whole is not None:
@@ -171,11 +172,11 @@ class Problem:
         return whole is not None
 
     def library_name(self, name: str) -> str:
-        """Of a field of the state, NAME.old for the step before."""
+        """The library's name of a field of the state; NAME.old for the step before."""
         return name if self.kernel is None or self.kernel.has_field(name) else name[:-4] + ".old"
 
     def stored(self) -> dict[str, str]:
-        """All fields of the state by name, with what the library calls them: also the step before where it was not given."""
+        """{name: the library's name} of all fields of the state, also of the step before if it was not given."""
         names = {n: self.library_name(n) for n in self.state}
         if self.code is not None and self.code.form == "leapfrog":
             for n in self.kernel.state:
@@ -183,12 +184,12 @@ class Problem:
         return names
 
     def dtype_of(self, name: str) -> np.dtype:
-        """Of a field of the state or a read-only one."""
+        """The type of a field of the state, or of a read-only field."""
         types = {**self.state, **self.fixed}
         return dtype_of(types[name if name in types else name[:-4]])
 
     def options(self, again: bool = False) -> tuple[list[str], Source | None]:
-        """again: of a run that goes on from what it has left itself."""
+        """The library's options, and the Source of the fields that it does not read from files. again: the run continues from its own state."""
         words = ["size=" + " ".join(str(n) for n in reversed(self.told(self.shape)))]
         framed = self.framed(self.shape)
         source_fields: dict[str, Any] = {}
@@ -232,14 +233,14 @@ class Problem:
         return words + ([] if again else file_words), source
 
     def _npy(self, name: str, value: Any, framed: tuple[int, int, int], kind: str) -> pathlib.Path | None:
-        """A .npy file of a field of the state that the library reads itself."""
+        """The .npy file of a field of the state, if the library can read it itself."""
         plain = (isinstance(value, RawArray) and value._check is None and value.path.suffix == ".npy" and value.in_place and value.shape == framed
                  and value.dtype == dtype_of(kind) and "=" not in str(value.path))
         return value.path if plain and name in self.state and self.frame == "included" else None
 
 
 def _field_type(value: Any) -> str | None:
-    """The type that an array has, if the library knows it; others are converted to the state's."""
+    """The type of an array, if the library can compute with it. Arrays of other types are converted to the state's type."""
     if isinstance(value, Array) and value.dtype.str[1:] in ("f8", "f4", "u1", "u2", "i2"):
         return value.dtype.str[1:]
     if isinstance(value, Array) and value.dtype.kind == "b":

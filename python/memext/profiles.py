@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Read-only fields that are alike along axes: arrays with an extent of 1 there. The library holds their rows in DRAM (runtime/system/profile.h)."""
+"""Read-only fields that are constant along an axis: arrays with an extent of 1 there. The library holds their rows in DRAM (runtime/system/profile.h)."""
 from __future__ import annotations
 
 import errno
@@ -20,13 +20,13 @@ _PADS = {"edge": "edge", "mirror": "symmetric", "periodic": "wrap"}
 
 
 def three_extents(value: Any) -> Any:
-    """numpy's rule for arrays of fewer dimensions: the extents that are missing are 1, and come first."""
+    """The array with three dimensions. By numpy's rule the missing extents come first and are 1."""
     few = isinstance(value, np.ndarray) and value.ndim in (1, 2)
     return value.reshape((1,) * (3 - value.ndim) + value.shape) if few else value
 
 
 def whole_shape(shape: tuple, interior: tuple, halo: tuple[int, int, int], frame: Any, bare_allowed: bool) -> tuple | None:
-    """The shape that a profile has when it is written out, with its frame or without; None where this is none of a grid with these interior cells."""
+    """The shape of a profile after broadcasting, with its frame or without; None if it does not belong to a grid with these interior cells."""
     framed, bare = tuple(n + 2 * h for n, h in zip(interior, halo)), tuple(interior)
     if tuple(shape) in (framed, bare):
         return None
@@ -37,9 +37,9 @@ def whole_shape(shape: tuple, interior: tuple, halo: tuple[int, int, int], frame
 
 
 class Profile(Values):
-    """given: an array with extents of 1; whole: its extents when it is written out; bare: it has no frame, and nobody reads one; around: the axes of the
-    array whose sides are periodic, where the frame is the other end. Its cells are taken now, into a file in `folder` that is called after its content
-    and stays, since stores name it."""
+    """given: an array with extents of 1. whole: its shape after broadcasting. bare: it has no frame, and none is read. around: the axes with periodic
+    sides, where the frame copies the other end. The cells are copied now, into a file in `folder`. Its name follows from its content. It stays, because
+    stores refer to it."""
 
     def __init__(self, given: Array, whole: tuple, dtype: np.dtype, halo: tuple[int, int, int], frame: Any, bare: bool, around: set[int], folder: pathlib.Path):
         self.given, self.bare = given, bare
@@ -96,7 +96,7 @@ def _file(cells: np.ndarray, folder: pathlib.Path, name: str) -> pathlib.Path:
 
 
 def written_out(array: np.ndarray, interior: list[int], h: int) -> np.ndarray:
-    """A read-only field for numpy: what is alike along an axis is repeated along it."""
+    """A read-only field for numpy. An extent of 1 is repeated along its axis."""
     array = three_extents(array)
     whole = whole_shape(array.shape, tuple(interior), (h, h, h), "included", True)
     return array if whole is None else np.broadcast_to(array, whole)

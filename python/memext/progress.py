@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shows how far a run is."""
+"""Shows the progress of a run."""
 from __future__ import annotations
 
 import sys
@@ -9,7 +9,7 @@ from . import _core
 
 
 class Progress:
-    """A bar of tqdm if it is there, else lines on a terminal, or a function of the caller's: function(step, steps, phase)."""
+    """Shows progress as a bar of tqdm, or as a line on a terminal if tqdm is missing. It can also call the caller's function(step, steps, phase)."""
 
     def __init__(self, wanted: Any, first: int, total: int):
         self.call = wanted if callable(wanted) else None
@@ -42,7 +42,7 @@ class Progress:
 
 
 def step_of(progress: Any, first: int, target: int) -> float:
-    """The step that a part of a run from `first` to `target` is at; whole before and after its updates."""
+    """The step that a part of a run from `first` to `target` has reached. It is an integer before and after its updates."""
     phase = _core.ffi.string(progress.phase).decode()
     if phase == "updates":
         return first + (target - first) * (min(progress.done / progress.total, 1) if progress.total > 0 else 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Coarse copies of an array, 2, 4 and 8 times smaller, for those who look at it: napari, ParaView and what reads OME-Zarr."""
+"""Coarse copies of an array, 2, 4 and 8 times smaller, for viewers: napari, ParaView and readers of OME-Zarr."""
 from __future__ import annotations
 
 import errno
@@ -16,16 +16,18 @@ from .saving import time_of, xdmf
 
 
 def pyramid(what: Any, path: Any, levels: int = 3, *, frame: bool = False, overwrite: bool = False) -> dict[str, list[Array]]:
-    """Writes coarse copies of a store's fields, of an array, or of a file of one, 2, 4, ... 2**levels times smaller in x, y and z, each cell the mean
-    of those that it stands for; every plane is read once, and little of it held. .zarr: a group for each field, as OME-NGFF wants it; .h5: FIELD/2x ...
-    and NAME-2x.xdmf ... beside it, which ParaView opens, each at its place. frame: with the frame of a store.
+    """Writes coarse copies, 2, 4, ... 2**levels times smaller in every dimension. Each cell is the mean of the cells that it covers. Every plane is read once.
 
-    Returns {field: [all of it, 2x, 4x, ...]}: napari takes such a list as it is, add_image(levels["u"], multiscale=True)."""
+    what: a Store (all its fields), an array, or the path of one of them. path: NAME.zarr gets a group for each field, in the form of OME-NGFF 0.4. NAME.h5
+    gets the datasets FIELD/2x and so on, and files NAME-2x.xdmf for ParaView in the same directory. frame: copies of a store include its frame.
+    overwrite: replaces files that exist.
+
+    Returns {field: [the whole array, 2x, 4x, ...]}; napari shows such a list: add_image(levels["u"], multiscale=True). Raises MemextError."""
     path = pathlib.Path(path)
     if not isinstance(what, (Array, Store)):
         what = as_rows_or_planes(what, "array") if hasattr(what, "shape") else open_any(what)
     if not 1 <= levels <= 16:
-        raise MemextError(f"{levels} levels of a pyramid: 1 to 16", errno.EINVAL)
+        raise MemextError(f"levels={levels}: give 1 to 16", errno.EINVAL)
     if isinstance(what, Store):
         whole = {n: what.part(n, frame) for n in what.fields}
     else:
@@ -36,10 +38,10 @@ def pyramid(what: Any, path: Any, levels: int = 3, *, frame: bool = False, overw
     whole = {n: planes_of(array) for n, array in whole.items()}
     for name, array in whole.items():
         if array.dtype.kind not in "biuf":
-            raise MemextError(f"{name} has cells of {array.dtype}; pyramids are of real numbers", errno.EINVAL)
+            raise MemextError(f"{name} has cells of {array.dtype}: a pyramid needs real numbers", errno.EINVAL)
     format_ = WRITTEN.get(path.suffix.lower())
     if format_ is None or format_.pyramid is None:
-        raise MemextError(f"{path}: the ending says how to write a pyramid: .zarr, .h5 or .hdf5", errno.EINVAL)
+        raise MemextError(f"{path}: a pyramid cannot be written in this format: end the name with .zarr, .h5 or .hdf5", errno.EINVAL)
     drawn = [] if format_.is_own_folder else [path.with_name(f"{path.stem}-{2**k}x.xdmf") for k in range(1, levels + 1)]
     for file in (path, *drawn):
         check_free(file, overwrite, next(iter(whole.values())).path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reductions by a pass over the stored state, in numpy: plane by plane, in the library's order of addition."""
+"""Reductions by a pass over the stored state with numpy: plane by plane, in the library's order of addition."""
 from __future__ import annotations
 
 import errno
@@ -25,7 +25,7 @@ _NOISE = 1e-12  # of a mean of planes, as in runtime/run/norms.c
 
 
 class _Planes:
-    """The last planes of an array, so that neighbours are read once."""
+    """Holds the last planes of an array, so that planes that are neighbours are read once."""
 
     def __init__(self, read: Any, most: int):
         self.read, self.most, self.held = read, most, {}
@@ -56,7 +56,7 @@ def add_plane(values: np.ndarray) -> float:
 
 
 def source_of(run: Any, name: str, value: Any) -> Source:
-    """Planes of a field of a run, with their frame."""
+    """A Source that gives the planes of a run's field, with their frame."""
     problem = run._problem
     source = Source({name: value}, {name: problem.dtype_of(name)}, problem.framed(problem.shape), problem.halo, run.frame)
     if not isinstance(value, Values) and tuple(value.shape) == source.shape:
@@ -67,14 +67,14 @@ def source_of(run: Any, name: str, value: Any) -> Source:
 
 
 def _arrays_of(run: Any) -> dict[str, Any]:
-    """Every field as the library has it."""
+    """Every field as the library stores it."""
     stored = {} if run._memory is not None else run.store.fields
     arrays = {n: planes_of(run[n]) for n in run._problem.state if run.kernel.has_field(n)}
     return arrays | {n: planes_of(run[n]) if n in stored else run._problem.fields[n] for n in run._problem.fixed}
 
 
 def reduce_store(run: Any, reduction: Reduction, floor: float = 0.0) -> Reduced:
-    """One value for each plane, or one for all."""
+    """Computes a reduction of the stored state: one value for each plane, or one for the grid."""
     arrays = _arrays_of(run)
     code, h, hy, shape, flat = run.code, run.radius, run._problem.halo[1], run._problem.shape, run.code.flat
     cell = reduction.translate(code)
@@ -87,7 +87,7 @@ def reduce_store(run: Any, reduction: Reduction, floor: float = 0.0) -> Reduced:
     for name in used:
         sources[name] = source_of(run, name, arrays[name])
         if sources[name].bare and cell.reach({name}) > 0:
-            raise KernelError(f"{reduction.name} reads neighbours of {name}, whose array has no frame: give it one of {h} cells")
+            raise KernelError(f"{reduction.name} reads neighbours of {name}, whose array has no frame: give it a frame of {h} cells")
     nz, ny, nx = shape
     y, x = np.arange(ny)[:, None], np.arange(nx)[None, :]
     results = np.empty(nz)
@@ -127,33 +127,33 @@ def reduce_store(run: Any, reduction: Reduction, floor: float = 0.0) -> Reduced:
 
 
 def warn_of_noise(run: Any, reduction: Reduction, result: Reduced) -> None:
-    """A spread of what dies away stays as it is: once, in words."""
+    """Warns once if the mean has almost vanished: the spread then no longer falls."""
     if reduction.per is None or result.floor > 0:
         return
     mean, before = result.mean_size, run._means.get(reduction, 0.0)
     run._means[reduction] = max(before, mean)
     if mean < _NOISE * before:
         run._means[reduction] = float("-inf")
-        warnings.warn(f"step {run.step}: the mean of {reduction.name} has fallen from {before:.3g} to {mean:.3g}, so its spread is that of rounding "
-                      f"errors, or of what dies away: give a floor, such as run.reduce({reduction.name}, floor={before * 1e-9:.1g})",
+        warnings.warn(f"step {run.step}: the mean of {reduction.name} has fallen from {before:.3g} to {mean:.3g}, so its spread shows only rounding "
+                      f"errors or a signal that has died away: give a floor, such as run.reduce({reduction.name}, floor={before * 1e-9:.1g})",
                       RuntimeWarning, stacklevel=3)
 
 
 def checked_floor(floor: Any) -> float:
     if not (isinstance(floor, (int, float, np.number)) and 0 <= floor < float("inf")):
-        raise MemextError(f"floor={floor!r}: a number of 0 or more is needed", errno.EINVAL)
+        raise MemextError(f"floor={floor!r}: give a finite number, 0 or more", errno.EINVAL)
     return float(floor)
 
 
 def stored_reductions(run: Any) -> list[str]:
-    """Those that is_stored names; looked for once."""
+    """The names of the run's reductions for which is_stored holds; looked up once."""
     if run._stored is None:
         run._stored = [r.name for r in run.reductions if is_stored(run, r)]
     return run._stored
 
 
 def is_stored(run: Any, reduction: Reduction) -> bool:
-    """Can the sweep that ends with a state take it from the rows that it stores? It reads fields of the state at the cell alone, and no parameters."""
+    """Can the sweep that ends with a state compute the reduction from the rows that it stores? Then it reads the state only at the cell, and no parameters."""
     extra = run._problem.extra
     if reduction.per is not None or run.code.form == "staggered" or extra.get("accel") or extra.get("in_place"):
         return False
@@ -162,7 +162,7 @@ def is_stored(run: Any, reduction: Reduction) -> bool:
 
 
 def stored_by_sweep(run: Any, reduction: Reduction, floor: float) -> Reduced | None:
-    """Of the present state, as the sweep that ended with it has stored it; None where that is not known."""
+    """The reduction of the present state, as the last sweep stored it; None if the sweep did not."""
     if reduction not in run.reductions or reduction.per is not None or run._edits or run._memory is not None:
         return None
     info = run._look() or {}
@@ -175,12 +175,12 @@ def stored_by_sweep(run: Any, reduction: Reduction, floor: float) -> Reduced | N
 
 
 def taken_by_sweep(run: Any, reduction: Reduction, floor: float) -> Reduced:
-    """What the check at the present step has taken along."""
+    """The reduction that the sweep before the present check computed, of the state one step earlier."""
     if reduction not in run.reductions or reduction.per is not None:
-        raise KernelError(f"{reduction.name} is not taken along with the steps: make the run with reductions=[{reduction.name}], and with one value for the grid")
+        raise KernelError(f"the run does not compute {reduction.name} during its steps: make the Run with reductions=[{reduction.name}], and the reduction without per=")
     last = (run._look() or {}).get("last_check")
     if last is None or last["step"] != run.step or len(last["reductions"]) != len(run.reductions):
-        raise MemextError(f"no check has taken {reduction.name} at step {run.step}: it is taken where steps(..., check=N) yields, after the first step; leave "
-                          "taken out to have it of the present state", errno.EINVAL)
+        raise MemextError(f"no check has computed {reduction.name} at step {run.step}: use taken=True where steps(..., check=N) yields, after the first step; leave "
+                          "taken= out for the value of the present state", errno.EINVAL)
     value = last["reductions"][run.reductions.index(reduction)]
     return Reduced([np.nan if value is None else value], reduction.op, floor)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reductions: an expression over cells, added up or its extreme."""
+"""Reductions: the sum, maximum or minimum of an expression over cells."""
 from __future__ import annotations
 
 import inspect
@@ -19,13 +19,13 @@ OPERATIONS = ("sum", "max", "min")
 
 
 class Reduction:
-    """An expression over cells, added up or its extreme, for the grid or for every plane: per "z", op "sum", "max" or "min"."""
+    """The sum, maximum or minimum (op "sum", "max", "min") of a function over cells: one value for the grid (per None), or one for every plane (per "z")."""
 
     def __init__(self, function: Callable, per: str | None, op: str, params: Mapping[str, float] | None):
         if op not in OPERATIONS:
-            raise KernelError(f"op {op!r} is not known: {', '.join(OPERATIONS)}")
+            raise KernelError(f"op={op!r} is not known: give one of {', '.join(OPERATIONS)}")
         if per not in (None, "z"):
-            raise KernelError(f"per {per!r} is not known: None (one number) or 'z' (one for every plane)")
+            raise KernelError(f"per={per!r} is not known: give None (one number) or 'z' (one for every plane)")
         self.function, self.per, self.op, self.params = function, per, op, {n: real(v, f"params[{n!r}]") for n, v in (params or {}).items()}
         self.name = self.__name__ = function.__name__
         self.__doc__ = function.__doc__
@@ -46,7 +46,8 @@ class Reduction:
         part = Part(self.function, fixed, {**kernel.params, **self.params}, self._taken)
         unknown = [n for n in part.fields if n not in kernel.state + kernel.partner]
         if unknown:
-            raise KernelError(f"{', '.join(unknown)} of {self.name} is no field of {kernel.name}", part.file, part.line)
+            raise KernelError(f"{', '.join(unknown)} of {self.name} is not a field of {kernel.name}: its fields are "
+                              f"{', '.join([*kernel.state, *kernel.partner, *kernel.fixed])}", part.file, part.line)
         return part
 
     def translate(self, code: Any) -> Cell:
@@ -54,16 +55,16 @@ class Reduction:
         cell = part.translate(code.dtypes, code.real, None)
         far = cell.reach(set(code.dtypes))
         if far > code.radius:
-            raise KernelError(f"{self.name} reads {far} cells around a cell, and {code.kernel.name} {code.radius}: no farther than the frame",
+            raise KernelError(f"{self.name} reads neighbours {far} cells away: a reduction of {code.kernel.name} can read at most {code.radius}, the width of its frame",
                               part.file, part.line)
         if cell.reads_old():
-            raise KernelError(f"{self.name} reads what a step replaces: a reduction is of one state", part.file, part.line)
+            raise KernelError(f"{self.name} reads .old, the value that a step replaces: a reduction can read only the present state", part.file, part.line)
         return cell
 
 
 class Reduced(np.ndarray):
-    """The values of a reduction, one for each plane (or a single one): an array with `total` and `spread`. floor: what `spread` is relative to
-    where the mean is smaller; 0: always the mean."""
+    """The values of a reduction: an array (f8) with one value for each plane, or a single one, and the properties `total` and `spread`. floor: `spread`
+    is relative to it if the mean is smaller; 0: always to the mean."""
 
     def __new__(cls, values: Any, op: str = "sum", floor: float = 0.0):
         made = np.asarray(values, dtype="f8").view(cls)
@@ -81,7 +82,7 @@ class Reduced(np.ndarray):
 
     @property
     def mean_size(self) -> float:
-        """|mean| of the planes that `spread` is of."""
+        """The absolute mean of the planes that `spread` uses."""
         values, total = self._ends_left_out(), 0.0
         for value in values:  # in the library's order
             total += value
@@ -94,9 +95,9 @@ class Reduced(np.ndarray):
 
     @property
     def spread(self) -> float:
-        """(largest - smallest) / mean of the planes, or / floor where that is greater than the mean: the number that the criterion NAME-spread of
-        `until` compares. Of three or more planes the first and the last are left out where they are exactly 0, as long as two remain: a flux
-        to the next plane has none at an end. inf where the mean and the floor are 0; without a floor the spread of a flux that goes to 0
-        is that of its rounding errors, and may stay where it is for ever."""
+        """(largest - smallest) / |mean| of the planes, or / floor if that is greater than |mean|. The criterion NAME-spread of `until` compares this
+        number. It leaves out the first and the last of three or more planes if they are exactly 0, as long as two remain: a flux to the next plane has
+        no value at an end. It is inf if the mean and the floor are 0. Without a floor, the spread of a flux that goes to 0 consists of rounding errors,
+        and may never fall."""
         values, mean = self._ends_left_out(), max(self.mean_size, self.floor)
         return float((values.max() - values.min()) / mean) if len(values) and mean != 0 else float("inf")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A run that begins anew in a place replaces the store there. What it begins with may be fields of that store, which then stays until the first commit;
-nothing else that it reads may lie there."""
+"""A run that begins anew replaces the store in its place. Its initial fields may come from that store, which then stays until the first commit. Nothing
+else that the run reads may lie there."""
 from __future__ import annotations
 
 import copy
@@ -23,15 +23,15 @@ ended: set[str] = set()  # and those of them that it has closed, other than by a
 
 
 def fields_here(fields: Mapping[str, Any], place: Any) -> dict[str, Array]:
-    """Of the fields those that are arrays of the store in this place, which may be gone; as they are read while a run begins there."""
+    """The fields that are arrays of the store in this place, which may be gone. They can be read while a run begins there."""
     here: dict[str, Array] = {}
     for name, value in fields.items():
         if isinstance(value, FormerArray) or (isinstance(value, RawArray) and isinstance(value._check, Unchanged)):
             if value.path is None or not _is_among([value.path], _stores_in(pathlib.Path(place))):
                 continue
             if isinstance(value, StateArray) and value._edits:
-                raise MemextError(f"{name} has changes that are not committed, and lies in the place of the run that would begin with it: let its own run go on "
-                                  "before, or name another device", errno.EINVAL)
+                raise MemextError(f"{name} has changes that are not committed, and lies in the store that the new run would replace: let its own run continue "
+                                  "first, or give another device", errno.EINVAL)
             here[name] = value if isinstance(value, FormerArray) else copy.copy(value._stored if isinstance(value, StateArray) else value)
             if isinstance(here[name], RawArray):
                 here[name]._check = Superseded(value._check)  # type: ignore[attr-defined, arg-type]
@@ -39,7 +39,7 @@ def fields_here(fields: Mapping[str, Any], place: Any) -> dict[str, Array]:
 
 
 def begins_with(run: Any, info: Mapping[str, Any]) -> bool:
-    """Is the store in the place of a run what it begins with, and not the run itself?"""
+    """Does the run begin with the state of the store in its place? False if that store is the run itself."""
     here, kernel = run._problem.here, (info["problem"].get("kernel") or {}).get("name")
     try:
         run._compare()
@@ -47,25 +47,25 @@ def begins_with(run: Any, info: Mapping[str, Any]) -> bool:
         if not here or run.resume is True or error.errno != errno.EEXIST or (info["state"] == "interrupted" and not run._problem.extra.get("force")):
             raise
         if info["run"] not in known and info.get("former") and kernel == (run.kernel.name if run.kernel is not None else None):
-            raise MemextError(f"{error.sentence}; it began with a state that was here, and this program does not know it: if this is another run, which begins "
-                              "with the state that is there now, say resume=False", errno.EEXIST) from None
+            raise MemextError(f"{error.sentence}; the stored run began with an earlier state in this place, in another process: to begin a new run "
+                              "with the state that is there now, give resume=False", errno.EEXIST) from None
         return True
     if here and run.resume == "auto" and info["run"] in ended:
-        raise MemextError(f"{info['place']} holds this very run at step {info['step']}, which this program has ended: resume=True goes on with it, "
+        raise MemextError(f"{info['place']} holds step {info['step']} of this run, which this program has already ended: resume=True resumes it, "
                           "resume=False begins another run with its state", errno.EEXIST)
     return False
 
 
 def check_place(problem: Any, source: Source | None, place: pathlib.Path) -> dict[str, Any]:
-    """Of a run that begins: what it reads must not lie in the store that it replaces, unless that is fields which are given as they are. The options that
-    this takes."""
+    """Refuses a new run that reads from the store that it would replace, unless fields of that store are given as they are. Returns the options that this
+    needs."""
     check_fields({n: v for n, v in problem.fields.items() if n not in problem.here}, source, place)
     check_moment(problem.here, place)
     return {"supersede": True} if problem.here else {}
 
 
 def check_moment(here: Mapping[str, Array], place: Any) -> None:
-    """Is there still the state that the fields were opened with?"""
+    """Refuses the fields if the store no longer holds the state that they were opened with."""
     now = moment_of(_core.look(place)) if here else ()
     for array in here.values():
         if isinstance(array, FormerArray):
@@ -79,7 +79,7 @@ def _stores_in(place: pathlib.Path) -> list[pathlib.Path]:
 
 
 def check_fields(fields: Mapping[str, Any], source: Source | None, place: pathlib.Path) -> None:
-    """Tries what the fields read, as far as it is read before the store goes, and sees whether it was the store. source: of the same fields."""
+    """Reads what the fields read before the store goes, and refuses those that read the store. source: the Source of the same fields."""
     places = _stores_in(place)
     if not places:
         return
@@ -90,8 +90,8 @@ def check_fields(fields: Mapping[str, Any], source: Source | None, place: pathli
                 if isinstance(value, Values):
                     value.try_out(source.shape)
         if _is_among([*files_of(value), *_files_in_graph(value), *read], places):
-            raise MemextError(f"{name} lies in the store in {place}, which this run would replace: save it to a file before, or name another device; "
-                              "fields of that store can be given as they are, memext.open(place)[NAME]", errno.EINVAL)
+            raise MemextError(f"{name} is read from the store in {place}, which this run would replace: save it to a file first, give another device, or give "
+                              "the store's field itself, memext.open(place)[NAME]", errno.EINVAL)
 
 
 def _is_among(paths: Iterable[pathlib.Path], places: list[pathlib.Path]) -> bool:
@@ -99,7 +99,7 @@ def _is_among(paths: Iterable[pathlib.Path], places: list[pathlib.Path]) -> bool
 
 
 def _files_in_graph(value: Any) -> list[pathlib.Path]:
-    """Of the arrays that dask's tasks take their cells from; those whose planes are not tried are among them."""
+    """The files of the arrays that dask's tasks read, also of those whose planes were not tried."""
     while hasattr(value, "source"):  # of an array that is converted, or turned
         value = value.source
     graph = getattr(getattr(value, "variable", value), "__dask_graph__", lambda: None)()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files appear only when they are whole: each is written beside its place, synced, and then renamed."""
+"""Makes files appear only when they are complete: each is written under another name in the same directory, synced, and then renamed."""
 from __future__ import annotations
 
 import contextlib
@@ -22,7 +22,7 @@ from .errors import MemextError
 
 @contextlib.contextmanager
 def writing(path: pathlib.Path, arrays: Iterable[Any]) -> Iterator[None]:
-    """What the libraries of formats raise while a file is written: one sentence. What the user's own arrays raise is theirs."""
+    """Turns what the libraries of formats raise while a file is written into one MemextError. Exceptions of the user's own arrays pass unchanged."""
     try:
         yield
     except (MemextError, MemoryError):
@@ -37,15 +37,15 @@ def writing(path: pathlib.Path, arrays: Iterable[Any]) -> Iterator[None]:
 
 
 def check_free(path: pathlib.Path, overwrite: bool, source: pathlib.Path | None) -> None:
-    """May this file be written? source: the one that is read for it."""
+    """Refuses a file that must not be written. source: the file that is read for it."""
     if not path.parent.is_dir():
-        raise MemextError(f"{path}: there is no directory {path.parent}; make it first", errno.ENOENT)
+        raise MemextError(f"{path}: the directory {path.parent} does not exist: make it first", errno.ENOENT)
     if os.path.lexists(path) and not overwrite:
-        raise MemextError(f"{path} is there already: name another file, or give overwrite=True", errno.EEXIST)
+        raise MemextError(f"{path} exists already: name another file, or give overwrite=True", errno.EEXIST)
     if source is not None and path.exists() and source.exists() and path.samefile(source):
         raise MemextError(f"{path} is the file that is read: name another one", errno.EINVAL)
     if path.is_file() and _is_store(path):
-        raise MemextError(f"{path} is a store of memext, and no file to be replaced: name another one", errno.EINVAL)
+        raise MemextError(f"{path} is a store of memext and cannot be replaced: name another file", errno.EINVAL)
 
 
 def _is_store(path: pathlib.Path) -> bool:
@@ -57,7 +57,7 @@ def _is_store(path: pathlib.Path) -> bool:
 
 
 def sync(path: pathlib.Path) -> None:
-    """What is there is on the disk before it gets its name. Several files at a time: a file system writes their names and sizes down together."""
+    """Writes a file or directory to the disk, before it gets its name. It syncs several files at a time, because a file system can log them together."""
     def one(file: pathlib.Path) -> None:
         with file.open("rb") as opened:
             os.fsync(opened.fileno())
@@ -71,7 +71,7 @@ _numbers, _naming = itertools.count(), threading.Lock()
 
 @functools.cache
 def _machine() -> str:
-    """What tells the processes that this one sees from those of other machines and containers; "" where it is not known."""
+    """A text that distinguishes the processes that this one can see from those of other machines and containers; "" if it is not known."""
     try:
         seen = f"{pathlib.Path('/proc/sys/kernel/random/boot_id').read_text()} {os.stat('/proc/self/ns/pid').st_ino}"
     except OSError:
@@ -80,14 +80,14 @@ def _machine() -> str:
 
 
 def name_beside(path: pathlib.Path, former: bool = False) -> pathlib.Path:
-    """A name that no other process and no other thread takes. former: for what is moved away, which nobody removes but who moved it."""
+    """A name in the same directory that no other process and thread uses. former: for a file that is moved away; only its mover may remove it."""
     if not former:
         _sweep(path)
     return path.with_name(f".{path.stem}.memext-{'former-' * former}{_machine()}-{os.getpid()}-{next(_numbers)}{path.suffix}")
 
 
 def _sweep(path: pathlib.Path) -> None:
-    """Removes what processes of this machine that were killed have left of this file."""
+    """Removes the unfinished files for this name that killed processes of this machine have left."""
     begin, machine = f".{path.stem}.memext-", _machine()
     names = os.listdir(path.parent) if machine and path.parent.is_dir() else []
     for name in names:
@@ -107,12 +107,12 @@ def _is_alive(process: int) -> bool:
 
 
 def replace(beside: pathlib.Path, path: pathlib.Path, overwrite: bool) -> None:
-    """Gives what is whole its name. A directory takes no other's place in one step: until it is there, what was there before stays under another name,
-    and comes back if something interrupts."""
+    """Gives a complete file its name. A directory cannot replace another in one step: the former one stays under another name until the new one is in
+    place, and comes back if something interrupts."""
     with _naming:  # of several threads one after the other
         there = os.path.lexists(path)
         if there and not overwrite:
-            raise MemextError(f"{path} is there now, and was not when this began: name another file, or give overwrite=True", errno.EEXIST)
+            raise MemextError(f"{path} exists now, but did not when the writing began: name another file, or give overwrite=True", errno.EEXIST)
         if not there or not (beside.is_dir() or (path.is_dir() and not path.is_symlink())):
             os.replace(beside, path)
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a run plans and what it measured, as dictionaries that show themselves; tables for pandas."""
+"""The plan and the measurements of a run, as dictionaries that print themselves, and tables for pandas."""
 from __future__ import annotations
 
 import html
@@ -14,7 +14,7 @@ def _pandas() -> Any:
         import pandas
     except ImportError:
         from .errors import MemextError
-        raise MemextError("tables are those of pandas, which is not installed: pip install pandas") from None
+        raise MemextError("tables need the package pandas, which is not installed: pip install pandas") from None
     return pandas
 
 
@@ -30,7 +30,7 @@ def flat(value: dict, before: str = "") -> dict[str, Any]:
 
 
 def _types(problem: dict) -> str:
-    """The type of all fields, or that of each where they differ."""
+    """The type of all fields, or the type of each field if they differ."""
     kernel = problem.get("kernel")
     groups = [] if kernel is None else [{**kernel["state"], **kernel.get("partner", {})}, kernel["fixed"]]
     if len({kind for group in groups for kind in group.values()} | {problem["dtype"]}) == 1:
@@ -39,7 +39,7 @@ def _types(problem: dict) -> str:
 
 
 class Report(dict):
-    """The library's JSON report: problem, machine, plan, predictions and, of a run that has ended, what was measured."""
+    """The library's report as a dict: problem, machine, plan and predictions; after a run also its measurements. docs/report.md lists the keys."""
 
     def rows(self) -> list[tuple[str, str]]:
         p, q = self["problem"], self["plan"]
@@ -64,12 +64,12 @@ class Report(dict):
         return table_html(self.rows())
 
     def frame(self) -> Any:
-        """One row of a pandas DataFrame: plan.bt, time.wait_s, ..."""
+        """Returns the report as one row of a pandas DataFrame, with columns such as plan.bt and time.wait_s."""
         return _pandas().DataFrame([{k: v for k, v in flat(self).items() if not isinstance(v, list)}])
 
 
 class Plan(Report):
-    """A report without measurements: nothing was touched."""
+    """A report without measurements: nothing was computed or written."""
 
 
 def table_html(rows: list[tuple[str, str]]) -> str:
@@ -78,8 +78,10 @@ def table_html(rows: list[tuple[str, str]]) -> str:
 
 
 def timeline(path: Any) -> tuple[Any, Any]:
-    """A timeline (option timeline=FILE) as two pandas frames: samples, a row every 100 ms, and events (loads, computation, stores, commits).
-    Of several ranks both have a column `rank`."""
+    """Returns a timeline file (option timeline=FILE) as two pandas DataFrames, (samples, events).
+
+    samples has a row for every 0.1 s of the run: t_s, the seconds since its begin, and counters, whose names say their units. events has a row for each
+    load, computation, store and commit: what, begin_s, end_s (seconds), y0, y1, z0, z1 (cells), n. Several ranks add a column `rank` to both."""
     samples, events, columns, rank = [], [], [], {}
     with open(_core.regular(path)) as file:
         for line in file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs: a kernel or a built-in stencil, its fields, and steps of time that can be watched, stopped and gone on with."""
+"""Runs: a kernel or a built-in stencil, its fields, and time steps that a program can watch, stop and resume."""
 from __future__ import annotations
 
 import errno
@@ -38,37 +38,39 @@ ANONYMOUS = ("dram", "swap")
 
 
 class Run:
-    """A computation: a kernel (memext.kernel, a C file, or None for the built-in `stencil`), what its fields begin with, and options.
+    """A computation: a kernel (memext.kernel; None: the built-in `stencil`), the initial values of its fields, and options.
 
         with memext.Run(heat, u="u0.npy", k=k, device="/scratch", dram="16GiB") as run:
             run.advance(1000, progress=True)
             run["u"].save("u.h5")
 
-    Fields, by name (u, c, ...; the step before of leapfrog kernels as NAME_old): an array in memory, a file or store (memext.open, or its
-    path), anything with shape, dtype and slices, a number, memext.ramp, a function of x, y, z (of two dimensions x, y), or the name of one of the
-    library's ("random", "gauss", "linear", "corner", "zero"). frame: "included": arrays have the frame of `radius` cells on every side (the default);
-    "edge", "mirror", "periodic" or a number: they have none, and this makes it. shape: interior cells (nz, ny, nx), where no array says. Of a kernel of two dimensions (u[dx, dy]) all is (ny, nx).
+    Each field is a keyword: u, c, and so on; NAME_old is the step before of a leapfrog kernel. Its value is an array in memory, a file or store (a path, or
+    memext.open), any object with shape, dtype and slices, a number, memext.ramp, or a function of x, y, z. It may also be a pattern: "random", "gauss",
+    "linear", "corner", "zero". frame: "included" (default): arrays have a frame of `radius` cells on every side. "edge", "mirror", "periodic" or a number: arrays
+    have no frame, and the run makes this one. shape: interior cells (nz, ny, nx), needed if no field is an array. A kernel of two dimensions,
+    u[dx, dy], has shapes (ny, nx) and functions of x, y.
 
-    device: the directory, file (a new one ends in .memext or .store) or block device of the store; None: a directory that is made beside the program and
-    goes with the run, or, where nobody ends that, with the last of the arrays and stores that it has handed out. Paths are of the directory that the
-    program is in when it makes the run.
-    Fields may be those of the store in `device` itself, memext.open(device)[NAME]: it stays until the run's first commit.
-    resume: "auto" goes on with a store of the same problem that is there, and refuses another's; True demands one; False begins anew (with force=True
-    whatever is there). The same problem: all that decides bits, from the kernel to what the fields begin with, arrays by their cells, large files by
-    name, size, time and a sample. The number of steps, plans and outputs may be others. keep: the store stays.
-    dtype: of the state, or by field; the kernel's own without it, else float64. Whole numbers too, "uint8" and the like. params: of the kernel; an array or a .npy file has a value for each step. Other keywords are the options of memext(1), with _ for -; they are listed
-    below. An option without a value is True. One that may be repeated takes a list, or a dict of names and values.
+    device: the directory, file (a new one ends in .memext or .store) or block device of the store. None: the run makes a temporary directory in the
+    directory MEMEXT_DEVICE, or in the current one if that is not set. The end of the run removes it. If a run is not closed, the directory goes with
+    the last array or store that it has handed out. Relative paths belong to the current directory at the time the Run is made. A field may come from
+    the store in `device` itself, memext.open(device)[NAME]: that store stays until the run's first commit.
 
-    reductions: memext.reduce functions that the run takes along with its steps, without a pass of their own, at the options check=EVERY and
-    until={"flux-spread": 0.01}, which ends it; they are of the state that the check's step is computed from. report["norms"] has them.
-    A criterion is met at most its value. {"above": 5.0} is met at least that; {"below": 0.01, "floor": 1e-12} makes a spread relative to the
-    floor where the mean of the planes is smaller (Reduced.spread says what a spread is).
+    resume: "auto" resumes a store of the same problem in `device`, begins anew without one, and refuses another problem's. True demands such a store.
+    False begins anew; with force=True whatever is there. A problem is the same if all that decides bits is the same: the kernel, its types and the
+    initial fields (arrays by their cells, large files by name, size, time and a sample). Number of steps, plan and outputs may differ.
+    keep: the store stays after the run. dtype: the type of the state, for all fields or by name (default: the kernel's own, else float64); integers are
+    "uint8" and so on. params: the kernel's parameters; an array or .npy file has a value for each step. Other keywords are the options of memext(1)
+    with _ for -, listed below. An option without a value is True; one that may be repeated accepts a list, or a dict of names and values.
 
-    nonfinite: "end": a state with cells that are NaN or infinite is not committed, and ends the run with memext.NotFinite; "ignore": they are there on
-    purpose. report["nonfinite_cells"] counts them. The frame and read-only fields are not looked at.
+    reductions: memext.reduce functions that the run computes during its steps, without a pass of their own, as often as check=EVERY says. report["norms"]
+    has their values, which belong to the state one step earlier. until={"flux-spread": 0.01} ends the run when the value is at most 0.01;
+    {"above": 5.0}: at least 5. {"below": 0.01, "floor": 1e-12}: a spread is relative to the floor if the mean is smaller (see Reduced.spread).
 
-    Leaving `with` normally removes the store unless keep; after an exception, Ctrl-C too, it stays, and the same program goes on with it. Nobody's
-    state is removed, shown or gone on with but the one that this run left.
+    nonfinite: "end": a state with NaN or infinite cells is not committed, and the run ends with memext.NotFinite. "ignore": they are allowed.
+    report["nonfinite_cells"] counts them. The frame and read-only fields are not checked.
+
+    A normal end of `with` removes the store unless keep=True. After an exception (also Ctrl-C) a store in `device` stays, and the same program resumes
+    it. A run removes, shows and resumes only its own state, never another run's.
 
     Options:
 """
@@ -80,7 +82,7 @@ class Run:
         self.kernel, self.frame, self.resume = kernel, frame, resume
         self.reductions = tuple(reductions)
         self.step = 0
-        self._at = 0  # the step that this process of the program has come to, up to which nothing is computed again
+        self._at = 0  # the step that this process has reached
         self.remarks: list[str] = []
         self.reports: list[Report] = []
         self._means: dict[Reduction, float] = {}
@@ -97,12 +99,12 @@ class Run:
         self._directory = os.getcwd()  # which all that has no absolute path is in, whatever the program does later
         self._device = device and os.path.join(self._directory, os.fsdecode(device))
         if isinstance(frame, str) and frame not in FRAMES or isinstance(frame, bool) or not isinstance(frame, (str, int, float, np.integer, np.floating)):
-            raise MemextError(f"frame={frame!r}: {', '.join(FRAMES)} or a number are needed", errno.EINVAL)
+            raise MemextError(f"frame={frame!r} is not known: give one of {', '.join(FRAMES)}, or a number", errno.EINVAL)
         if not isinstance(resume, (bool, np.bool_)) and resume != "auto":
-            raise MemextError(f"resume={resume!r}: 'auto', True or False is needed", errno.EINVAL)
+            raise MemextError(f"resume={resume!r} is not known: give 'auto', True or False", errno.EINVAL)
         for reduction in self.reductions:
             if not isinstance(reduction, Reduction):
-                raise KernelError(f"{reduction!r} is no reduction: decorate the function with memext.reduce")
+                raise KernelError(f"{reduction!r} is not a reduction: decorate the function with memext.reduce")
         self._problem = Problem(kernel, stencil, dict(params or {}), self.reductions, dtype, shape, frame, self._directory, fields_and_options)
         self.radius, self.code = self._problem.radius, self._problem.code
         self.shape = self._problem.told(self._problem.shape)
@@ -113,45 +115,46 @@ class Run:
             self._problem.here = replaced.fields_here(self._problem.fields, self._device)
         for option, way in (("edit_param", "run.params[NAME] = VALUE"), ("edit_input", "run[NAME][...] = VALUES")):
             if option in fields_and_options:
-                raise MemextError(f"{option}: between steps, a program says {way}", errno.EINVAL)
+                raise MemextError(f"Run has no option {option}: write {way} between steps", errno.EINVAL)
         if self.backend in ANONYMOUS and device is not None:
-            raise MemextError(f"the Buffers of backend {self.backend} lie in memory: leave device out", errno.EINVAL)
+            raise MemextError(f"backend {self.backend} keeps its Buffers in memory and uses no device: leave device= out", errno.EINVAL)
 
     _own: OwnPlace | None = None
     _stored: list[str] | None = None  # of reducing.stored_reductions
 
     def _edits_are(self) -> str:
-        """What a parameter that is set now means."""
+        """When a change that is made now takes effect: "begin", "now", or "past" (the store has it already)."""
         if self._over:
-            raise MemextError("the run has ended: make a new one", errno.EINVAL)
+            raise MemextError("the run has ended: make a new Run", errno.EINVAL)
         if self._at == 0 and not (self._worked or self._left):
             return "begin"
         if self.backend in ANONYMOUS:
-            raise MemextError(f"backend {self.backend} keeps nothing between steps: take another backend to change parameters", errno.ENOTSUP)
+            raise MemextError(f"backend {self.backend} keeps no state between steps, so nothing can change there: leave backend= out", errno.ENOTSUP)
         return "past" if self._at < self.step or self._edits.are_replayed() else "now"
 
     def withdraw(self) -> None:
-        """Drops all changes that were asked for since the last commit, parameters included."""
+        """Drops all changes since the last commit that are not committed yet, also of parameters."""
         self._edits.asked.clear()
         self.params.edits.clear()
 
     def apply(self, function: Callable, frame: bool = False) -> None:
-        """Changes the state at the present step, plane by plane: function(u, v, k, dt, z) is called for every plane of the interior when the run goes on.
-        Of grids of two dimensions it is called for every row, as function(u, v, k, dt, y) with arrays (nx).
+        """Changes the state at the present step, plane by plane. When the run continues, it calls function(u, v, k, dt, z) for every plane of the interior.
+        In grids of two dimensions it calls function(u, v, k, dt, y) for every row, with arrays (nx).
 
-        Its arguments name what it gets: fields of the state (NAME_old for the step before of leapfrog kernels) and read-only fields as arrays (ny, nx),
-        parameters, x, y, z (cells of the interior, from 0) and t. It changes the fields' arrays, or returns new ones in the order of its arguments.
-        frame: planes of the frame too, and all with their frame. It may be called more than once for a plane, so it depends on its arguments alone."""
+        The names of the arguments say what the function gets. Fields of the state and read-only fields are arrays (ny, nx); NAME_old is the step before of
+        leapfrog kernels. It also gets parameters, x, y, z (interior cells, counted from 0) and the step t. The function changes the arrays of the state, or returns new
+        ones in the order of its arguments. frame=True: it gets planes of the frame too, and every plane with its frame. The run may call the function more
+        than once for a plane, so its result must depend on its arguments alone. Raises MemextError before the first step: call advance(0) first."""
         self._edits.ask(lambda: self._edits.apply(function, frame))
 
     @property
     def framed_shape(self) -> tuple[int, int, int]:
-        """Of the arrays, frame included."""
+        """The shape of the arrays with their frame: (nz, ny, nx), or (ny, nx)."""
         return tuple(n + 2 * self.radius for n in self.shape)  # of two dimensions (ny, nx)  # type: ignore[return-value]
 
     @property
     def time(self) -> float | None:
-        """Seconds after `step` steps; None where it is not known how long a step is (option time_step, or a parameter dt of the kernel)."""
+        """Simulated time after `step` steps, in seconds. None if the length of a step is not known: it is the option time_step, or the parameter dt of the kernel."""
         for report in reversed(self.reports):
             if report.get("steps_done") == self.step:
                 return report["simulated_s"]
@@ -162,7 +165,7 @@ class Run:
 
     @property
     def keep(self) -> bool:
-        """Does the store stay? It can be set until the run ends; of a directory without a name, until that would go."""
+        """Does the store stay after the run? It can be set until the run ends. Without device= it can be set until the temporary directory is removed."""
         return self._wish.keep
 
     @keep.setter
@@ -179,11 +182,11 @@ class Run:
 
     @property
     def store(self) -> Store:
-        """What is committed; its fields are arrays."""
+        """The committed state, as a Store."""
         if self.backend in ANONYMOUS:
-            raise MemextError(f"backend {self.backend} keeps no store", errno.ENOTSUP)
+            raise MemextError(f"backend {self.backend} keeps no store: read the fields, run[NAME], or leave backend= out", errno.ENOTSUP)
         if self._over and not self.keep:
-            raise MemextError("the run has ended and its store is gone: read it within `with`, or give keep=True", errno.ENOENT)
+            raise MemextError("the run has ended and removed its store: read it within `with`, or give keep=True", errno.ENOENT)
         nothing = MemextError("nothing was computed yet: call advance or steps first", errno.ENOENT)
         if self._device is None and self._temporary is None:
             raise nothing
@@ -196,11 +199,9 @@ class Run:
         return store
 
     def __getitem__(self, name: str) -> Array:
-        """A field of the state as it is now, frame included. Between steps, run["u"][z0:z1] = a changes it: see steps."""
-        field = self._problem.fields.get(name)
-        if isinstance(field, Profile):
-            field = field.given
-        stored = self._problem.stored()
+        """A field as it is now, with its frame, as an Array. Between steps, run["u"][z0:z1] = a changes it: see steps."""
+        field, stored = self._problem.fields.get(name), self._problem.stored()
+        field = field.given if isinstance(field, Profile) else field
         if self._memory is not None and stored.get(name, name) in self._memory:
             array = self._memory[stored.get(name, name)]
             return Rows(ObjectArray(array.swapaxes(0, 1), name)) if self._problem.flat else ObjectArray(array, name)
@@ -209,13 +210,13 @@ class Run:
         if self.backend in ANONYMOUS:
             if isinstance(field, Array) and name in self._problem.fixed:
                 return field
-            way = f"; give {name} as an array, or take a device" if name in self._problem.fixed else ""
-            raise KeyError(f"{name} is no array that backend {self.backend} keeps: {', '.join(n for n, of in stored.items() if of in self._memory)}{way}")
+            way = f"; give {name} as an array, or leave backend= out" if name in self._problem.fixed else ""
+            raise KeyError(f"backend {self.backend} keeps no array {name}. It keeps {', '.join(n for n, of in stored.items() if of in self._memory)}{way}")
         found = self._stored_array(name, field)
         return Rows(found) if self._problem.flat and found.ndim == 3 else found
 
     def _stored_array(self, name: str, field: Any) -> Array:
-        """As the library has it: of two dimensions (ny, 1, nx)."""
+        """The field as the library stores it: in two dimensions (ny, 1, nx)."""
         store, stored, replaced = self.store, self._problem.stored(), self._edits.replaced(name)
         if replaced is not None:
             return ReplacedArray(replaced)
@@ -227,13 +228,13 @@ class Run:
         return StateArray(store.planes(stored[name]), self._edits, name, lambda other: store.planes(stored.get(other, other)) if stored.get(other, other) in store else None, images)
 
     def __setitem__(self, name: str, value: Any) -> None:
-        """Other values of a read-only field from the present step on: see steps."""
+        """Gives a read-only field other values from the present step on: see steps."""
         self._edits.replace(name, value)
 
     # ---- going on
 
     def _look(self) -> dict | None:
-        """The store that is in the place; None without one that holds a state."""
+        """What the store in the run's place says of itself; None if no store there holds a state."""
         if self.backend in ANONYMOUS or (self._device is None and self._temporary is None):
             return None
         try:
@@ -247,8 +248,8 @@ class Run:
     def _check_mark(self, info: dict) -> None:
         """Is it the state that this run left?"""
         if self._mark is not None and _core.mark(info) != self._mark:
-            raise MemextError(f"{info['place']} holds another state (step {info['step']}) than the one that this run left at step {self.step}: another run "
-                              "has gone on with it, or has replaced it; make a new Run, in a place of its own", errno.ESTALE)
+            raise MemextError(f"{info['place']} holds another state (step {info['step']}) than this run left at step {self.step}: another run has "
+                              "continued or replaced it; make a new Run with a device of its own", errno.ESTALE)
 
     def _going_on(self) -> bool:
         if self.resume is False and not self._worked and not self._left:
@@ -256,9 +257,9 @@ class Run:
         info = self._look()
         if info is None:
             if self._mark is not None and (self._worked or self._left):
-                raise MemextError(f"{self._place()} no longer holds the state of step {self.step} that this run left there: make a new Run", errno.ENOENT)
+                raise MemextError(f"{self._place()} no longer holds the state that this run left there at step {self.step}: make a new Run", errno.ENOENT)
             if self.resume is True and self.step == 0:
-                raise MemextError(f"{self._place()} holds no state of this run: leave resume=True out", errno.ENOENT)
+                raise MemextError(f"{self._place()} holds no state of this run to resume: leave resume=True out to begin it", errno.ENOENT)
             return False
         if self._worked or self._left:
             self._check_mark(info)
@@ -274,7 +275,7 @@ class Run:
         return True
 
     def _compare(self) -> None:
-        """The library says what differs, also where the store is as far as is asked for."""
+        """Lets the library compare the problem with the stored one; it says what differs, also if no step is left to compute."""
         words, source = self._problem.options()
         job = Job([*words, *words_of(self._resuming())], source)
         try:
@@ -283,23 +284,20 @@ class Run:
             job.close()
 
     def _resuming(self) -> dict[str, Any]:
-        extra = {**self._problem.extra, "device": self._place(), "keep": True, "resume": True, "same": not self._left, "edit_param": dict(self.params.edits)}
-        for of_the_beginning in "force", "field_copy":
-            extra.pop(of_the_beginning, None)
-        return extra
+        extra = {name: value for name, value in self._problem.extra.items() if name not in ("force", "field_copy")}  # these two only begin a run
+        return {**extra, "device": self._place(), "keep": True, "resume": True, "same": not self._left, "edit_param": dict(self.params.edits)}
 
     def _run_to(self, target: int, watch: Callable[[float, str], None], check: int | None = None) -> None:
-        """Computes up to step `target`, from the store where there is one; check: declared reductions are taken every so many steps."""
+        """Computes up to step `target`, from the store if there is one. check: steps between the values of declared reductions."""
         if self._over:
-            raise MemextError("the run has ended: make a new one", errno.EINVAL)
+            raise MemextError("the run has ended: make a new Run", errno.EINVAL)
         resumed = self._going_on()
         self._worked |= resumed
         self._edits.boundary()
-        edits = self._edits.asked
-        if self.step >= target and resumed and not (self.step == target and (edits or self._unfinished)):
+        if self.step >= target and resumed and not (self.step == target and (self._edits.asked or self._unfinished)):
             if self.step > target:
-                warnings.warn(f"{self._place()} holds step {self.step}, and step {target} was asked for: a run cannot go back, so its state stays that of "
-                              f"step {self.step}", RuntimeWarning, stacklevel=4)
+                warnings.warn(f"{self._place()} holds step {self.step}, which is after step {target}: a run cannot go back, so nothing is computed; for "
+                              f"step {target}, begin again with resume=False", RuntimeWarning, stacklevel=4)
             return
         words, source = self._problem.options(again=resumed and self._left)
         sink = Sink() if self.backend in ANONYMOUS else None
@@ -349,27 +347,29 @@ class Run:
             self._check_mark(self._look() or left)
 
     def advance(self, steps: int, progress: Any = False) -> Run:
-        """Computes until step `steps` (counted from the beginning, also of a run that goes on)."""
+        """Computes up to step `steps` and returns the run. Steps are counted from the beginning, also in a run that was resumed.
+
+        progress: as in steps. Raises MemextError, or NotFinite; after Ctrl-C the last commit stays, and KeyboardInterrupt says its step."""
         for _ in self.steps(steps, progress=progress):
             pass
         return self
 
     def steps(self, steps: int, check: int | None = None, progress: Any = False) -> Iterator[int]:
-        """Computes up to step `steps` and yields the step after every `check` of them, and at the end; the state is committed then: run["u"],
-        reduce() give this step, and break leaves the run at it. Changes there, run["u"][...] = a, apply(), run["k"] = a and params[NAME] = VALUE, hold from
-        this step on. Those of fields are committed when the loop goes on; a parameter alone is stored with the next commit. A program that is started again
-        gets the committed step once more, if that is a check, and if its changes of the state are not committed.
+        """Computes up to step `steps`, and yields the number of the step after every `check` steps and at the end. The state is committed at these steps:
+        run["u"] and reduce() give it, and break leaves the run at it. Changes that the loop's body makes hold from this step on: run["u"][...] = a, apply(),
+        run["k"] = a and params[NAME] = VALUE. Changes of fields are committed when the loop continues, a change of a parameter alone with the next commit.
+        A program that is started again gets the committed step once more if it is a check and the changes made there are not committed.
 
         progress: True draws a bar; a function is called as function(step, steps, phase)."""
         try:
             steps = operator.index(steps)
             check = max(steps, 1) if check is None else operator.index(check)
         except TypeError:
-            raise MemextError(f"{steps!r} steps, checked every {check!r}: whole numbers are needed", errno.EINVAL) from None
+            raise MemextError(f"steps={steps!r}, check={check!r}: give integers", errno.EINVAL) from None
         if steps < 0 or check < 1:
-            raise MemextError(f"{steps} steps, checked every {check}: not below 0 and 1", errno.EINVAL)
+            raise MemextError(f"steps={steps}: give the step to compute up to, 0 or more" if steps < 0 else f"check={check}: give the steps between checks, 1 or more", errno.EINVAL)
         if self.backend in ANONYMOUS and check < steps:
-            raise MemextError(f"backend {self.backend} keeps nothing between checks: leave check out, or take another backend", errno.ENOTSUP)
+            raise MemextError(f"backend {self.backend} keeps no state between checks: leave check= or backend= out", errno.ENOTSUP)
         self._worked |= self._going_on()
         bar = Progress(progress, self.step, steps)
         try:
@@ -393,7 +393,7 @@ class Run:
             bar.close()
 
     def _settle(self, watch: Callable[[float, str], None]) -> None:
-        """What was changed at the last step is committed."""
+        """Commits the changes that were made at the last step."""
         self._edits.boundary()
         if self._edits or (self._met and self._unfinished):
             reports = len(self.reports)
@@ -401,7 +401,7 @@ class Run:
             del self.reports[reports:]
 
     def plan(self, steps: int, **options: Any) -> Plan:
-        """How `steps` steps would be computed: algorithm, blocks, bytes, seconds. Touches nothing."""
+        """Returns how the run would compute `steps` steps: algorithm, Blocks, bytes, seconds. It computes and writes nothing. options: other options to try."""
         words, source = self._problem.options()
         extra = {**self._problem.extra, **{name: absolute(name.replace("_", "-"), value, self._directory) for name, value in options.items()}}
         extra.pop("force", None)
@@ -417,16 +417,16 @@ class Run:
             job.close()
 
     def reduce(self, reduction: Reduction, floor: float = 0.0, taken: bool = False) -> Reduced:
-        """The values of a reduction (memext.reduce) of the state as it is now. floor: what its `spread` is relative to where the mean of the
-        planes is smaller. Of a declared reduction the sweep has it, where that reads fields of the state at the cell alone and no parameters, has one value
-        for the grid, and the step is a check: then nothing is read. A mean that has fallen to a millionth of a millionth of what it was is named in a warning.
+        """Returns the values of a reduction (memext.reduce) of the present state, as Reduced. floor: `spread` is relative to it if the mean of the planes is
+        smaller. The state is read once for this. Nothing is read if the last sweep has the value: the step is a check, and the reduction is
+        one of `reductions` with one value for the grid, which uses only the cell itself and no parameters. A warning names a mean that fell below 1e-12 of its largest value.
 
-        taken=True gives the value of the state one step earlier, which the sweep took along, and reads nothing. The reduction must be one of `reductions`,
-        with one value for the grid. It fails before the first step."""
+        taken=True returns the value of the state one step earlier, which the sweep computed, and reads nothing. The reduction must be one of `reductions`,
+        with one value for the grid. Before the first step this raises MemextError."""
         if not isinstance(reduction, Reduction):
-            raise KernelError(f"{reduction!r} is no reduction: decorate the function with memext.reduce")
+            raise KernelError(f"{reduction!r} is not a reduction: decorate the function with memext.reduce")
         if self.kernel is None:
-            raise MemextError("reductions are of kernels: the built-in stencils have none", errno.ENOTSUP)
+            raise MemextError("a built-in stencil has no reductions: make the Run with a kernel (memext.kernel)", errno.ENOTSUP)
         if not (self._worked or self._left):
             self._worked |= self._going_on()
         if taken:
@@ -441,7 +441,7 @@ class Run:
 
     @property
     def report(self) -> Report:
-        """What the last part of the run (from check to check) planned and measured."""
+        """The plan and the measurements of the last part of the run, from check to check."""
         if not self.reports:
             raise MemextError("nothing was computed yet: call advance or steps first", errno.ENOENT)
         return self.reports[-1]
@@ -449,7 +449,7 @@ class Run:
     # ---- the end
 
     def close(self, keep: bool | None = None) -> None:
-        """Ends the run; the store goes unless it is to be kept."""
+        """Ends the run, and removes its store unless `keep` (default: run.keep)."""
         keep = self.keep if keep is None else keep
         if keep and not self._over and os.getpid() == self._process:
             self._settle(lambda step, phase: None)
@@ -468,7 +468,7 @@ class Run:
                 self._own.gone()
 
     def __reduce__(self) -> Any:
-        raise TypeError("a Run is not pickled or copied: it is bound to its store; pickle what it is made of, or run.store[NAME]")
+        raise TypeError("a Run cannot be pickled or copied, because it belongs to its store: pickle the kernel and fields, or run.store[NAME]")
 
     def __enter__(self) -> Run:
         return self
@@ -478,11 +478,11 @@ class Run:
             self._edits.asked.clear()
         elif self._mark is not None:
             replaced.ended.add(f"{self._mark[1]:016x}")
-        # Nobody can go on with a place that has no name of the user's; all else stays after an error.
+        # After an error the store stays, unless it is in a temporary directory, which no program could name.
         self.close(keep=self.keep if kind is None else self._device is not None)
         if error is not None and self.keep and self._worked and self.backend not in ANONYMOUS and hasattr(error, "add_note"):
-            error.add_note(f"memext: the block ended by this error, so the store in {self._device} stays, with step {self.step}: resume=True goes on "
-                           "with it, and force=True discards it")
+            error.add_note(f"memext: the block ended by this error, so the store in {self._device} stays, with step {self.step}: resume=True resumes "
+                           "it, and force=True discards it")
 
     def __repr__(self) -> str:
         what = self.kernel.name if self.kernel is not None else self._problem.stencil or "star7"
@@ -496,5 +496,5 @@ Run.__doc__ = f"{Run.__doc__}{documented()}"
 
 
 def plan(kernel: Any = None, *, steps: int, **arguments: Any) -> Plan:
-    """The plan of memext.Run(kernel, ...) for so many steps; touches nothing."""
+    """Returns the plan of memext.Run(kernel, **arguments) for `steps` steps. It computes and writes nothing."""
     return Run(kernel, **arguments).plan(steps)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Results in files: written plane by plane, or shown where they lie."""
+"""Writes results into files, plane by plane, or links to them in their store."""
 from __future__ import annotations
 
 import errno
@@ -16,18 +16,21 @@ from .replacing import check_free, name_beside, remove, replace, sync, writing
 
 
 def save(array: Any, path: Any, dataset: str | None = None, *, overwrite: bool = False, **options: Any) -> pathlib.Path:
-    """Writes an array to .npy, .h5 (.hdf5), .zarr or .raw (.bin) without holding more than some planes of it; the file appears when it is whole.
+    """Writes an array to .npy, .h5 (.hdf5), .zarr or .raw (.bin), and returns the path. Only some planes are in memory at a time. The file appears when it
+    is complete.
 
-    dataset: its name in HDF5 and Zarr (default: the array's). options: of h5py's create_dataset or zarr's create (chunks, compression ...)."""
+    array: any array of two or three dimensions, or the path of a file. dataset: the name in HDF5 and Zarr (default: the array's). overwrite: replaces
+    a file that exists. options: those of h5py's create_dataset or zarr's create (chunks, compression ...). Raises MemextError, also if the disk has no
+    room for the file."""
     array, path = as_rows_or_planes(array, "array"), pathlib.Path(os.fsdecode(path))
     if array.dtype.kind not in "biufc":
-        raise MemextError(f"{array.name} has cells of {array.dtype}; cells are numbers", errno.EINVAL)
+        raise MemextError(f"{array.name} has cells of {array.dtype}, but only numbers can be saved: convert them", errno.EINVAL)
     format_ = WRITTEN.get(path.suffix.lower())
     if format_ is None:
-        raise MemextError(f"{path}: the ending says how to write: {', '.join(WRITTEN)}", errno.EINVAL)
+        raise MemextError(f"{path}: the format is not known from this name: end it with one of {', '.join(WRITTEN)}", errno.EINVAL)
     check_free(path, overwrite, array.path)
     if path.is_dir() and not path.is_symlink() and not (format_.is_own_folder and format_.is_own_folder(path)):
-        raise MemextError(f"{path} is a directory{' with other things in it than Zarr' if format_.is_own_folder else ''}: name another file", errno.EISDIR)
+        raise MemextError(f"{path} is a directory{' that holds more than a Zarr array' if format_.is_own_folder else ''}: name another file", errno.EISDIR)
     _check_space(array, path, options)
     beside = name_beside(path)
     try:
@@ -41,32 +44,35 @@ def save(array: Any, path: Any, dataset: str | None = None, *, overwrite: bool =
 
 
 def _check_space(array: Array, path: pathlib.Path, options: dict[str, Any]) -> None:
-    """Before hours are spent, and because the HDF5 library does not survive a full disk. What is compressed may need less."""
+    """Refuses a file that does not fit on the disk, before hours are spent, and because the HDF5 library does not survive a full disk. Compressed files
+    are not checked, because they may need less."""
     if path.suffix.lower() == ".zarr" or options.get("compression") is not None or options.get("scaleoffset") is not None:
         return
     there = os.statvfs(path.parent)
     free = there.f_bavail * there.f_frsize
     if array.nbytes > free:
-        raise MemextError(f"{path} needs {_core.size_text(array.nbytes)}, and {_core.size_text(free)} are free there: make room, or name another place", errno.ENOSPC)
+        raise MemextError(f"{path} needs {_core.size_text(array.nbytes)}, but only {_core.size_text(free)} are free there: free some space, or name a file on "
+                          "another disk", errno.ENOSPC)
 
 
 def link(store: Any, path: Any, frame: bool = False, overwrite: bool = False) -> pathlib.Path:
-    """Writes a small HDF5 file, and an .xdmf beside it, that shows a store's fields in the store itself: external raw data, and a virtual dataset
-    without padding and, unless asked for, without the frame. The store must stay where it is; it must not be gone on with meanwhile.
+    """Writes a small HDF5 file whose datasets are the fields of a store, without a copy, and an .xdmf file of the same name. Returns the path of the HDF5 file.
 
-    Opened by h5py and what reads HDF5 1.10; ParaView and pyvista open the .xdmf."""
+    store: a Store or its path. path: the HDF5 file (.h5). frame: the datasets include the frame. overwrite: replaces files that exist. The store must stay
+    where it is, and no run may continue it. h5py and readers of HDF5 1.10 open the .h5; ParaView and pyvista open the .xdmf. Raises MemextError: EBUSY while
+    a run works on the store, EEXIST without overwrite."""
     store = store if isinstance(store, Store) else Store(store)
     path = pathlib.Path(path)
     h5py = module("h5py", path)
     drawn = path.with_suffix(".xdmf")
     if drawn == path:
-        raise MemextError(f"{path}: an .xdmf file is written beside the HDF5 file; end its name with .h5", errno.EINVAL)
+        raise MemextError(f"{path}: this is the name of the .xdmf file that comes with the HDF5 file: end the name with .h5", errno.EINVAL)
     for file in path, drawn:
         check_free(file, overwrite, store[store.fields[0]].path)
         if file.is_dir():
             raise MemextError(f"{file} is a directory: name another file", errno.EISDIR)
     if store.info["in_use"]:
-        raise MemextError(f"{store.path} is being worked on: link it when the run has ended or stopped", errno.EBUSY)
+        raise MemextError(f"a run is working on {store.path}: link it when the run has ended or stopped", errno.EBUSY)
     beside, drawn_beside = name_beside(path), name_beside(drawn)
     try:
         with writing(path, []):
@@ -109,12 +115,12 @@ def _link(h5py: Any, store: Store, path: pathlib.Path, frame: bool) -> dict[str,
 
 
 def time_of(store: Store) -> float:
-    """As viewers are to show it: seconds, or where a run knows none the step."""
+    """The time that viewers show: seconds, or the step if the run does not know the length of a step."""
     return store.step if store.time is None else store.time
 
 
 def xdmf(path: pathlib.Path, cells: str, name: str, spacing: float, origin: float, time: float, fields: dict[str, Any]) -> None:
-    """Cells of the HDF5 file `cells` as points of a uniform grid at a time; fields: {field: (dataset, shape, dtype)}."""
+    """Writes an .xdmf file that shows cells of the HDF5 file `cells` as points of a uniform grid at a time. fields: {field: (dataset, shape, dtype)}."""
     from xml.sax.saxutils import escape
     cells = escape(cells)
     _, extents, _ = next(iter(fields.values()))

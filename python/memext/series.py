@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parameters of a kernel: numbers, and series, which have a value for each step or for each level of it."""
+"""Parameters of a kernel: numbers, and series, which have a value for each step or for each level of a step."""
 from __future__ import annotations
 
 import errno
@@ -17,20 +17,20 @@ from .exact import MOST, array_of, real, rounded
 
 
 class Series:
-    """values[t] is the parameter in the cells that are computed from step t, or values[t, i] in those of its level i. path: its file, where it came from one."""
+    """A parameter over time. Cells computed from step t use values[t], or values[t, i] in level i of the step. path: its file, if it came from one."""
 
     def __init__(self, values: np.ndarray, path: pathlib.Path | None = None):
         self.values, self._path = values, path
 
     def check(self, name: str, levels: int) -> None:
-        """Refuses what has not one value for each step, or one for each of the levels of a step."""
+        """Refuses values that do not have the shape (steps), or (steps, levels) if a step has several levels."""
         shape = self.values.shape
         if len(shape) == 2 and (levels == 1 or shape[1] != levels):
-            several = f", or two, (steps, {levels}), where a step has {levels} levels" if levels > 1 else ""
-            raise MemextError(f"params: {name} has shape {shape}; a parameter over time has one dimension, a number for each step{several}", errno.EINVAL)
+            several = f", or the shape (steps, {levels}), a number for each of the {levels} levels of a step" if levels > 1 else ""
+            raise MemextError(f"params: {name} has shape {shape}: give it the shape (steps), a number for each step{several}", errno.EINVAL)
 
     def file(self, folder: pathlib.Path) -> pathlib.Path:
-        """What the library reads: the file that was given, or one in `folder` that is called after its content and stays, since stores name it."""
+        """The file that the library reads: the one that was given, or a new one in `folder`. Its name follows from its content. It stays, because stores refer to it."""
         if self._path is not None:
             return self._path
         path = folder / f"series-{hashlib.blake2b(self.values.tobytes(), digest_size=12).hexdigest()}.npy"
@@ -47,26 +47,28 @@ def _series(name: str, value: Any, directory: str) -> Series:
     if isinstance(value, (str, os.PathLike)):
         path = pathlib.Path(directory, os.fsdecode(value))
         if path.suffix != ".npy":
-            raise MemextError(f"params: {name}={os.fsdecode(value)!r} is no number and no .npy file with a value for each step", errno.EINVAL)
+            raise MemextError(f"params: {name}={os.fsdecode(value)!r} is neither a number nor a .npy file: give one of these, or an array with a value for each "
+                              "step", errno.EINVAL)
         try:
             value = np.load(path, allow_pickle=False)
         except (OSError, ValueError) as error:
-            raise MemextError(f"params: {name}: {path}: {error}", errno.EINVAL) from error
+            raise MemextError(f"params: {name}: {path} cannot be read: {error}", errno.EINVAL) from error
     array = array_of(value, f"params: {name}")
     if array.ndim not in (1, 2) or array.dtype.kind not in "fiu" or array.size == 0:
-        raise MemextError(f"params: {name} is an array of {array.dtype}, shape {array.shape}; a parameter over time has one dimension, a number for each step, or two, (steps, stages)", errno.EINVAL)
+        raise MemextError(f"params: {name} is an array of {array.dtype} with shape {array.shape}: give numbers with the shape (steps), or (steps, stages)", errno.EINVAL)
     if path is not None and array.dtype.str not in ("<f8", "<f4"):
-        raise MemextError(f"params: {name}: {path} holds {array.dtype}; the file of a parameter over time holds f8 or f4", errno.EINVAL)
+        raise MemextError(f"params: {name}: {path} holds {array.dtype}, but the file of a parameter must hold little-endian f8 or f4: convert it", errno.EINVAL)
     values = np.ascontiguousarray(array, dtype="<f8")
     if array.dtype.kind in "iu" and max(int(array.max()), -int(array.min())) > MOST and (lost := rounded(array.flat)) is not None:
-        raise MemextError(f"params: {name} has the whole number {lost}, and parameters are doubles, which round it beyond 2**53: give reals", errno.EINVAL)
+        raise MemextError(f"params: {name} has the integer {lost}, but parameters are doubles, which round integers beyond 2**53: give floating-point numbers", errno.EINVAL)
     if not np.isfinite(values).all():
-        raise MemextError(f"params: {name}: the value of the step {int(np.argmin(np.isfinite(values).all(axis=tuple(range(1, values.ndim)))))} is not finite", errno.EINVAL)
+        step = int(np.argmin(np.isfinite(values).all(axis=tuple(range(1, values.ndim)))))
+        raise MemextError(f"params: {name} is not finite at step {step}: give a finite number for each step", errno.EINVAL)
     return Series(values, path)
 
 
 def take(params: Mapping[str, Any], directory: str) -> dict[str, float | Series]:
-    """Of what a program gave: a number is one for all steps, an array or a .npy file has one for each."""
+    """The parameters that a program gave: a number holds for all steps, an array or a .npy file becomes a Series."""
     found: dict[str, float | Series] = {}
     for name, value in params.items():
         try:
@@ -77,7 +79,7 @@ def take(params: Mapping[str, Any], directory: str) -> dict[str, float | Series]
 
 
 class AtStep(Mapping[str, float]):
-    """The parameters of the cells that one level of a step computes: level `of_step` of `levels`."""
+    """The parameters that one level of a step uses: level `of_step` of `levels`."""
 
     def __init__(self, params: Mapping[str, Any], step: int, of_step: int = 0, levels: int = 1):
         self._params, self._step, self._of_step, self._levels = params, step, of_step, levels
@@ -87,7 +89,7 @@ class AtStep(Mapping[str, float]):
         if not isinstance(value, Series):
             return value
         if self._step >= len(value.values):
-            raise MemextError(f"the parameter {name} has values for {len(value.values)} steps, and none for the step {self._step}", errno.EINVAL)
+            raise MemextError(f"the parameter {name} has values for {len(value.values)} steps, and none for step {self._step}: give it a value for every step", errno.EINVAL)
         if value.values.ndim == 1:
             return value.values[self._step]
         value.check(name, self._levels)

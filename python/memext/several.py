@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions of several values of a cell, in lists and tuples: extremes, sums, sorting, and which of them is the smallest. The order of sums is that of
-the list. Sorting is done by neighbours that change places, so that equal values stay in their order, as in Python; NaN is larger than all."""
+"""Functions of several values of a cell in a list or tuple: extremes, sums, sorting, and the index of the smallest or largest. Sums add in the order of
+the list. Sorting exchanges neighbours, so that equal values keep their order, as in Python. NaN is larger than all numbers."""
 from __future__ import annotations
 
 import builtins
@@ -21,21 +21,21 @@ Local = Callable[[str, Node], Node]
 
 
 def _flat(values: Any, axis: Any = None, deep: bool = True) -> list:
-    """The values of a list; of lists in lists too, where numpy takes all of them."""
+    """The values of a list. Lists within lists are flattened where numpy would use all of their values."""
     if isinstance(values, (Node, FieldRef)):
         if not deep:
-            raise Untranslatable("one value where a list or a tuple of values is needed")
+            raise Untranslatable("this function is given one value of the cell: give it a list or a tuple of values")
         return [values]
     out: list = []
     for value in values.ravel() if isinstance(values, np.ndarray) else values:
         nested = isinstance(value, (list, tuple, np.ndarray))
         if nested and (not deep or axis is not None):
-            raise Untranslatable("a list within the list: join them before, or take one after the other")
+            raise Untranslatable("this function cannot use a list within a list: join the lists with +, or call it for each of them")
         out.extend(_flat(value) if nested else [value])
     if axis not in (None, 0, -1):
-        raise Untranslatable(f"axis={axis!r}: lists of values of the cell have one axis")
+        raise Untranslatable(f"axis={axis!r} does not exist: a list of values of the cell has one axis, axis=0")
     if not out:
-        raise Untranslatable("an empty list")
+        raise Untranslatable("this function is given an empty list: give it at least one value")
     return out
 
 
@@ -72,9 +72,9 @@ def _dot(a: Any, b: Any) -> Node:
     if isinstance(a, (Node, FieldRef)) or isinstance(b, (Node, FieldRef)):
         return ex.binary("*", node_of(a), node_of(b))
     if any(isinstance(v, (list, tuple, np.ndarray)) for v in [*a, *b]):
-        raise Untranslatable("np.dot of matrices: write a sum for each value, sum(m * v for m, v in zip(row, values))")
+        raise Untranslatable("np.dot of matrices is not supported: write a sum for each value, sum(m * v for m, v in zip(row, values))")
     if len(a) != len(b):
-        raise Untranslatable(f"np.dot of {len(a)} and {len(b)} values")
+        raise Untranslatable(f"np.dot is given {len(a)} and {len(b)} values: give it lists of the same length")
     values = together(*a, *b)
     return _fold("+")([ex.binary("*", p, q) for p, q in zip(values, values[len(a):])])
 
@@ -89,10 +89,10 @@ def _truths(op: str) -> Callable:
 
 
 def _arranged(local: Local, values: list, passes: int) -> list[Node]:
-    """Sorted, as far as so many of the largest are in their places."""
+    """Sorts until `passes` of the largest values are in their places."""
     nodes = together(*values)
     if len(nodes) > MOST_SORTED:
-        raise Untranslatable(f"{len(nodes)} values to sort; {MOST_SORTED} at most")
+        raise Untranslatable(f"a list of {len(nodes)} values is too long to sort: a kernel sorts at most {MOST_SORTED}")
     nodes = [n if n.op in ("local", "number") else local("unsorted", n) for n in nodes]
     for done in range(min(passes, len(nodes) - 1)):
         for k in range(len(nodes) - 1 - done):
@@ -103,7 +103,7 @@ def _arranged(local: Local, values: list, passes: int) -> list[Node]:
 
 def _sorted(local: Local, values: Any, *, key: Any = None, reverse: Any = False) -> list[Node]:
     if key is not None:
-        raise Untranslatable("sorted with a key that depends on the cell: sort what the key gives")
+        raise Untranslatable("a kernel cannot sort values of the cell by key=: sort the values that the key returns")
     values = _flat(values, deep=False)
     if reverse:
         return _arranged(local, values[::-1], len(values))[::-1]
@@ -116,7 +116,7 @@ def _np_sort(local: Local, a: Any, axis: Any = -1) -> list[Node]:
 
 
 def _middle(local: Local, values: list) -> tuple[Node, Node]:
-    """The median, and the largest of all."""
+    """The median, and the largest of all values."""
     n = len(values)
     nodes = _arranged(local, values, n - (n - 1) // 2)
     if n % 2:

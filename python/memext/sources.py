@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Hands the library what the fields of a run begin with, plane by plane, and takes its result."""
+"""Hands the library the initial values of a run's fields, plane by plane, and receives its result."""
 from __future__ import annotations
 
 import errno
@@ -25,13 +25,14 @@ FRAMES = ("included", "edge", "mirror", "periodic")
 
 
 def ramp(axis: str, first: float, last: float, where: Any = None) -> Ramp:
-    """Initial values that go linearly from `first` to `last` along "x", "y" or "z", of two dimensions along "x" or "y", frame included; 0 where the array
-    `where` is 0."""
+    """Returns initial values that change linearly from `first` to `last` along axis "x", "y" or "z" (in two dimensions "x" or "y").
+
+    `first` and `last` are the values in the outermost planes of the frame. where: an array with the shape of the field; the values are 0 where it is 0."""
     return Ramp(axis, first, last, where)
 
 
 def as_values(value: Any, name: str, h: int) -> Values | Array | str:
-    """What a field begins with: an init of the library as its name, or something that has planes."""
+    """The initial values of a field: the name of a pattern of the library, or an object that gives planes."""
     if isinstance(value, str) and value in INITS:
         return value
     if isinstance(value, Values):
@@ -44,13 +45,13 @@ def as_values(value: Any, name: str, h: int) -> Values | Array | str:
         raise MemextError(f"{name}: '{value}' is neither a file nor a pattern: the patterns are {', '.join(INITS)}", errno.ENOENT)
     array = as_array(value, name)
     if array.dtype.kind not in "biuf":
-        way = f": {name}.real and {name}.imag can be two fields" if array.dtype.kind == "c" else ""
-        raise MemextError(f"{name} has cells of {array.dtype}; cells are real numbers{way}", errno.EINVAL)
+        way = f"make two fields of {name}.real and {name}.imag" if array.dtype.kind == "c" else "convert them with astype"
+        raise MemextError(f"{name} has cells of {array.dtype}, but cells must be real numbers: {way}", errno.EINVAL)
     return array
 
 
 def framed_shape(value: Values | Array | str, halo: tuple[int, int, int], frame: Any) -> tuple[int, int, int] | None:
-    """Shape of the grid with its frame that an array belongs to; None where it says nothing."""
+    """The shape of the grid, with its frame, that an array belongs to; None for values that have no shape."""
     if isinstance(value, str):
         return None
     if isinstance(value, Values):
@@ -69,7 +70,7 @@ def _index(i: int, n: int, frame: Any) -> int:
 
 
 def _type_beside(dtype: np.dtype, frame: Any) -> np.dtype:
-    """A type that has the cells of an array and the number around them."""
+    """A type that holds the cells of an array and the number of the frame around them."""
     whole = is_whole(frame) or (math.isfinite(frame) and frame == np.trunc(frame))
     if dtype.kind in "iu" and whole:
         low, high = (min(int(np.iinfo(dtype).min), int(frame)), max(int(np.iinfo(dtype).max), int(frame)))
@@ -81,7 +82,7 @@ def _type_beside(dtype: np.dtype, frame: Any) -> np.dtype:
 
 
 def framed_plane(value: Array, z: int, shape: tuple[int, int, int], halo: tuple[int, int, int], frame: Any) -> np.ndarray:
-    """Plane z of the grid with its frame, of an array without one. halo: cells of frame along the three axes."""
+    """Plane z of the grid with its frame, made from an array without a frame. halo: cells of frame along the three axes."""
     if frame == "included":
         return value.plane(z)
     (nz, ny, nx), (h, hy, hx) = value.shape, halo
@@ -98,7 +99,7 @@ def framed_plane(value: Array, z: int, shape: tuple[int, int, int], halo: tuple[
 
 
 class Source:
-    """The fields of a run for the library, as mx_source: planes in order. error: the first exception of a callback."""
+    """Gives the fields of a run to the library, as mx_source, in the order of planes. error: the first exception of a callback."""
 
     def __init__(self, fields: dict[str, Values | Array], dtypes: dict[str, np.dtype], shape: tuple[int, int, int], halo: tuple[int, int, int], frame: Any):
         """halo: cells of frame along the three axes; 0 in the middle of a grid of two dimensions (flat.py)."""
@@ -132,13 +133,13 @@ class Source:
             grid.nz, grid.ny = grid.ny, grid.nz
 
     def limit(self, dram_bytes: int) -> None:
-        """A quarter of a run's DRAM for what is decoded at a time: the sweeps have not begun yet."""
+        """Allows decoded groups of planes a quarter of the run's DRAM, because its sweeps have not begun yet."""
         for value in self._arrays():
             if isinstance(value, ObjectArray):
                 value.group_bytes = max(4 << 20, dram_bytes // 4)
                 if value.chunk_bytes > dram_bytes:
-                    raise MemextError(f"{value.name} has chunks of {_core.size_text(value.chunk_bytes)}, each of which is decoded at once, and the run has "
-                                      f"{_core.size_text(dram_bytes)} of DRAM: give it more, or write the file in smaller chunks", errno.ENOMEM)
+                    raise MemextError(f"{value.name} has chunks of {_core.size_text(value.chunk_bytes)}, which must be decoded whole, but the run has only "
+                                      f"{_core.size_text(dram_bytes)} of DRAM: give more as dram=, or write the file in smaller chunks", errno.ENOMEM)
 
     def _arrays(self) -> list[Array]:
         return [a for v in self.fields.values() for a in (v, getattr(v, "where", None)) if isinstance(a, Array)]
@@ -170,7 +171,7 @@ class Source:
             return np.broadcast_to(cells, self.shape[1:])
         except ValueError:
             what, wanted = ("row", self.shape[2:]) if self.halo[1] == 0 else ("plane", self.shape[1:])
-            raise MemextError(f"field {name} is given a {what} of {cells.shape}; {what}s of {wanted} are needed, frame included, or what numpy broadcasts to them",
+            raise MemextError(f"field {name} is given a {what} of shape {cells.shape}: give {what}s of {wanted}, with their frame, or a shape that numpy broadcasts to this",
                               errno.EINVAL) from None
 
     def close(self) -> None:
@@ -179,48 +180,49 @@ class Source:
 
 
 def converted(plane: Any, dtype: np.dtype, name: str) -> np.ndarray:
-    """Whole numbers are checked, so that nothing wraps round unseen; masked cells are refused."""
+    """The plane as cells of this type. Refuses masked cells, and numbers that the type cannot hold."""
     plane = array_of(plane, f"field {name}")
     if plane.dtype.kind == "O" and plane.size and all(map(is_whole, plane.flat)):
         return _converted_objects(plane, dtype, name)
     if plane.dtype.kind not in "biuf":
-        raise MemextError(f"field {name} is given values of {plane.dtype}; cells are real numbers", errno.EINVAL)
+        raise MemextError(f"field {name} is given values of {plane.dtype}, but cells must be real numbers: convert them", errno.EINVAL)
     if dtype.kind in "iu" and plane.dtype != dtype:
         limits = np.iinfo(dtype)
         if plane.size and not _fits(plane, limits):
-            raise MemextError(f"field {name} has values from {plane.min()} to {plane.max()}; {dtype.name} holds {limits.min} to {limits.max}",
-                              errno.EINVAL)
+            raise MemextError(f"field {name} has values from {plane.min()} to {plane.max()}, but {dtype.name} holds only {limits.min} to {limits.max}: convert "
+                              "them, or give another dtype", errno.EINVAL)
         if plane.dtype.kind == "f" and (plane != np.trunc(plane)).any():
             value = plane[plane != np.trunc(plane)].flat[0]
-            raise MemextError(f"field {name} has the value {value}; {dtype.name} holds whole numbers: convert it", errno.EINVAL)
+            raise MemextError(f"field {name} has the value {value}, but {dtype.name} holds only integers: convert it, or give another dtype", errno.EINVAL)
     with np.errstate(over="ignore", invalid="ignore"):
         cells = plane.astype(dtype, copy=False)
         lost = _lost(plane, cells) if dtype.kind == "f" and plane.dtype.itemsize >= dtype.itemsize and plane.dtype != dtype else None
     if lost is not None and lost.any():
-        raise MemextError(f"field {name} has the value {plane[lost].flat[0]}, which {dtype.name} does not hold: convert it, or give another dtype", errno.EINVAL)
+        raise MemextError(f"field {name} has the value {plane[lost].flat[0]}, which {dtype.name} cannot hold exactly: convert it, or give another dtype", errno.EINVAL)
     return cells
 
 
 def _converted_objects(numbers: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
-    """Whole numbers of Python, of any size."""
+    """Converts integers of Python, which may have any size."""
     low, high = min(map(int, numbers.flat)), max(map(int, numbers.flat))
     if dtype.kind == "f" and (lost := rounded(numbers.flat)) is not None:
-        raise MemextError(f"field {name} has the value {lost}, which {dtype.name} does not hold: convert it, or give another dtype", errno.EINVAL)
+        raise MemextError(f"field {name} has the value {lost}, which {dtype.name} cannot hold exactly: convert it, or give another dtype", errno.EINVAL)
     if dtype.kind == "f":
         return converted(numbers.astype("f8"), dtype, name)
     if low < np.iinfo(dtype).min or high > np.iinfo(dtype).max:
-        raise MemextError(f"field {name} has values from {low} to {high}; {dtype.name} holds {np.iinfo(dtype).min} to {np.iinfo(dtype).max}", errno.EINVAL)
+        raise MemextError(f"field {name} has values from {low} to {high}, but {dtype.name} holds only {np.iinfo(dtype).min} to {np.iinfo(dtype).max}: convert "
+                          "them, or give another dtype", errno.EINVAL)
     return numbers.astype(dtype)
 
 
 def _fits(plane: np.ndarray, limits: Any) -> bool:
-    """Not so with a NaN either. As whole numbers of Python, which have no end."""
+    """Does the integer type hold all values? NaN does not fit. The limits are compared as integers of Python, which have any size."""
     ends = plane.min(), plane.max()
     return all(map(np.isfinite, ends)) and math.floor(ends[0]) >= limits.min and math.floor(ends[1]) <= limits.max
 
 
 def _lost(plane: np.ndarray, cells: np.ndarray) -> np.ndarray | None:
-    """Where numbers became infinite, or whole numbers others; fractions are rounded as ever."""
+    """The cells whose number became infinite, or whose integer changed. Fractions may be rounded. None if there are no such cells."""
     if plane.dtype.kind == "f":
         return np.isinf(cells) & np.isfinite(plane) if np.isinf(cells).any() else None
     most = 2 ** (np.finfo(cells.dtype).nmant + 1)
@@ -230,7 +232,7 @@ def _lost(plane: np.ndarray, cells: np.ndarray) -> np.ndarray | None:
 
 
 class Sink:
-    """The result of a run in memory, as mx_sink: for backends whose Buffers end with it."""
+    """Keeps the result of a run in memory, as mx_sink. Backends whose Buffers end with the run need it."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
@@ -247,7 +249,7 @@ class Sink:
         name = _core.ffi.string(grid.field).decode() or "u"
         dtype = of_library(_core.ffi.string(grid.dtype).decode())
         count = grid.nz * grid.ny * grid.nx * dtype.itemsize
-        _core.require_dram(count, f"the result {name}", "give a device, so that it stays in a store")
+        _core.require_dram(count, f"the result {name}", "give device=, and leave backend= out, so that it stays in a store")
         self.arrays[name] = np.empty((grid.nz, grid.ny, grid.nx), dtype)
 
     def region(self, box: Any) -> None:
@@ -259,7 +261,7 @@ class Sink:
 
 
 def file_option(name: str, value: Any, dtype: str, halo: tuple[int, int, int], frame: Any, bare_allowed: bool, shape: tuple[int, int, int]) -> str | None:
-    """NAME=FILE[,TYPE,...] where the library can read the array's file itself, in place where it does so; None where not."""
+    """The option NAME=FILE[,TYPE,...] if the library can read the array's file itself; otherwise None."""
     if not isinstance(value, RawArray) or value._check is not None or not value.in_place or value.dtype != dtype_of(dtype):
         return None
     if value.dtype.str[0] == ">" or value.offset % value.dtype.itemsize != 0 or "," in str(value.path):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels of SymPy expressions: their trees become the expressions that Python functions become, term by term in the order in which sympy.ccode
-would print them, with the types and the C text of memext.kernel."""
+"""Kernels of SymPy expressions. Their trees become the same expressions that Python functions become, term by term, in the order in which sympy.ccode
+would print them. Types and C text are those of memext.kernel."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
@@ -13,19 +13,19 @@ from .translate import Cell
 
 
 def is_symbolic(update: Any) -> bool:
-    """A mapping of fields to expressions."""
+    """Is it a mapping of fields to expressions?"""
     return isinstance(update, Mapping)
 
 
 class SymbolicPart:
-    """What a function over one cell is to a kernel, of expressions: {field: its new value}."""
+    """The part of a kernel (see Part) that is made of expressions instead of a function: {field: its new value}."""
     file, line = "", 0
 
     def __init__(self, update: Mapping[Any, Any], fixed: Mapping[str, str | None], params: Mapping[str, float], name: str | None):
         try:
             import sympy
         except ImportError:
-            raise KernelError("a kernel of expressions is made by sympy, which is not installed: pip install sympy") from None
+            raise KernelError("a kernel of expressions needs the package sympy, which is not installed: pip install sympy") from None
         self.sympy = sympy
         self.update = {_name_of(field): sympy.sympify(value) for field, value in update.items()}
         self.fields = list(self.update)
@@ -47,7 +47,7 @@ class SymbolicPart:
         self.arguments = [*self.fields, *self.fixed, *self.params, *self.coordinates]
 
     def function(self, *_args: Any, **_keywords: Any) -> Any:
-        raise KernelError(f"{self.name} is a kernel of expressions: it cannot be called; its reference() computes with numpy")
+        raise KernelError(f"{self.name} is a kernel of expressions and cannot be called: use its reference(), which computes with numpy")
 
     def translate(self, dtypes: Mapping[str, str], real: str, computed: list[str] | None, readable: Iterable[str] | None = None) -> Cell:
         tree = _Tree(self, dtypes, real, set(self.fields if readable is None else readable))
@@ -60,7 +60,7 @@ class SymbolicPart:
 
 
 def _name_of(field: Any) -> str:
-    """Of a field: its name, an IndexedBase, a symbol, a function's class, or the cell itself as u[0, 0, 0]."""
+    """The name of a field, which is given as a text, an IndexedBase, a symbol, a function's class, or the cell itself, u[0, 0, 0]."""
     if isinstance(field, str):
         return field
     field = getattr(field, "base", field)
@@ -68,7 +68,7 @@ def _name_of(field: Any) -> str:
 
 
 class _Tree:
-    """Expressions of one set of types. The same subexpression becomes the same node."""
+    """Makes nodes of expressions, for one set of types. Equal subexpressions become the same node."""
 
     def __init__(self, part: SymbolicPart, dtypes: Mapping[str, str], real: str, readable: set[str]):
         self.part, self.dtypes, self.real, self.readable, self.sympy = part, dtypes, real, readable, part.sympy
@@ -97,7 +97,7 @@ class _Tree:
         name = self.functions.get(getattr(e.func, "__name__", ""))
         if name is not None:
             return ex.call(name, *map(self.node, e.args))
-        raise Untranslatable(f"'{e}' ({type(e).__name__}) is nothing that a kernel computes")
+        raise Untranslatable(f"a kernel cannot compute '{e}' ({type(e).__name__}): rewrite it with functions that docs/kernels.md lists")
 
     # ---- names
 
@@ -105,31 +105,31 @@ class _Tree:
         p = self.part
         if name.endswith("_old") and name not in self.dtypes and name[:-4] in p.update:
             if any(offsets):
-                raise Untranslatable(f"'{text}': the value that is replaced is that of the cell itself, {name} or {name}[0, 0, 0]")
+                raise Untranslatable(f"'{text}' is a neighbour: only the cell's own old value can be read, {name} or {name}[0, 0, 0]")
             return ex.load("old", name[:-4], self.dtypes[name[:-4]])
         if name not in p.update and name not in p._fixed:
-            raise Untranslatable(f"'{text}': {name} is neither computed ({', '.join(p.update)}) nor named in fixed")
+            raise Untranslatable(f"'{text}': {name} is neither computed ({', '.join(p.update)}) nor a read-only field: name it in fixed")
         p._found[name] = None
         far = max(abs(i) for i in offsets)
         if far > 8:
-            raise Untranslatable(f"'{text}' is {far} cells away; 8 at most")
+            raise Untranslatable(f"'{text}' is {far} cells away: a kernel reads neighbours up to 8 cells away")
         if name in p.update and name not in self.readable:
-            raise Untranslatable(f"'{text}': {name} is computed from the other array; {name}_old is the value that is replaced")
+            raise Untranslatable(f"'{text}': these expressions compute {name}, so they cannot read it: {name}_old is the cell's value before")
         return ex.load("at", name, self.dtypes[name], offsets)
 
     def indexed(self, e: Any) -> Node:
         if len(e.indices) != 3 or not all(i.is_Integer for i in e.indices):
-            raise Untranslatable(f"'{e}': a neighbour has three whole numbers, {e.base}[dx, dy, dz]")
+            raise Untranslatable(f"'{e}' is not a neighbour: give three integers, {e.base}[dx, dy, dz]")
         return self.load(str(e.base.label), tuple(int(i) for i in e.indices), str(e))  # type: ignore[arg-type]
 
     def applied(self, e: Any) -> Node:
-        """u(x + 1, y, z), as finite differences of functions come."""
+        """u(x + 1, y, z), the form that sympy gives finite differences of functions."""
         offsets = []
         for argument, name in zip(e.args, "xyz"):
             known = [s for s in argument.free_symbols if s.name == name]  # with whatever assumptions it has
             offsets.append(self.sympy.expand(argument - known[0]) if known else argument + self.sympy.nan)
         if len(e.args) != 3 or not all(o.is_Integer for o in offsets):
-            raise Untranslatable(f"'{e}': a field as a function is one of x, y and z, each with a whole number added: u(x + 1, y, z)")
+            raise Untranslatable(f"'{e}' is not a neighbour: a field that is a function has the arguments x, y and z, each plus an integer, u(x + 1, y, z)")
         return self.load(e.func.__name__, tuple(int(o) for o in offsets), str(e))  # type: ignore[arg-type]
 
     def symbol(self, e: Any) -> Node:
@@ -153,7 +153,7 @@ class _Tree:
         return total  # type: ignore[return-value]
 
     def product(self, e: Any) -> Node:
-        """A fraction, as ccode prints it: what has a negative exponent stands below the line."""
+        """A fraction, as ccode prints it: factors with a negative exponent are in the denominator."""
         if e.could_extract_minus_sign() and -e != e and not (-e).could_extract_minus_sign():
             return ex.unary("-", self.node(-e))
         above, below = [], []
@@ -205,7 +205,7 @@ class _Tree:
     def piecewise(self, e: Any) -> Node:
         *pairs, (value, otherwise) = e.args
         if otherwise is not self.sympy.true:
-            raise Untranslatable(f"'{e}' has no value where none of its conditions holds: end it with (value, True)")
+            raise Untranslatable(f"'{e}' has no value if none of its conditions holds: end it with (value, True)")
         result = self.node(value)
         for value, condition in reversed(pairs):
             result = ex.where(self.node(condition), self.node(value), result)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Constant arrays that a kernel takes along, of which each cell takes an element of its own."""
+"""Constant arrays in a kernel's text. Each cell reads an element of its own."""
 from __future__ import annotations
 
 import math
@@ -22,7 +22,7 @@ class Table:
         return self.values[tuple(indices)]
 
     def text(self, helpers: dict[str, str], indices: list[str]) -> str:
-        """An element in C; helpers: gets the table and its function. Outside of it are NaN and 0."""
+        """The C text that reads an element. helpers: gets the table and its function. An index outside the table gives NaN (0 for integers)."""
         numbers = list(map(self._number, self.values.ravel()))
         lines = [", ".join(numbers[k:k + IN_A_LINE]) for k in range(0, len(numbers), IN_A_LINE)]
         body = f"[{self.values.size}] = {{" + ",\n    ".join(lines) + "};"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Python functions over one cell become expressions: an interpreter of their syntax tree in which fields are symbols and all else is a
-constant, so that loops over constants are unrolled, helper functions are put in place, and names mean what they mean in Python. What is called
-is translated too, or known to be pure (known.py); names from outside mean what they meant when the function was decorated.
+"""Turns Python functions over one cell into expressions. An interpreter walks the function's syntax tree: fields are symbols, everything else is a
+constant. It therefore unrolls loops over constants, expands helper functions in place, and gives names the meaning that they have in Python. A function
+that is called is translated too, or must be pure (known.py). Names from outside mean what they meant when the function was decorated.
 
-The file is longer than others: it is one interpreter, a short method for each node of Python's syntax, and no part of it is used without the rest."""
+This file is longer than others: it is one interpreter, a short method for each node of Python's syntax, and no part of it is used without the rest."""
 from __future__ import annotations
 
 import ast
@@ -25,12 +25,12 @@ from .known import Function, Method, Outside, call_pure, called, changes, check_
 from .nested import Nested, imported
 from .specials import SPECIALS, FieldRef, Special, node_of, special, symbolic
 
-MOST_STEPS = 100_000  # statements that a cell may take, loops unrolled
+MOST_STEPS = 100_000  # statements of one kernel when its loops are unrolled
 
 
 @dataclass
 class Cell:
-    """What a function computes: locals in order, then one value for each field that it returns."""
+    """What a function computes: its local variables in order, then one value for each field that it returns."""
     locals: list[tuple[str, Node]] = field(default_factory=list)
     values: list[Node] = field(default_factory=list)
     offsets: set[int] = field(default_factory=set)  # how many numbers neighbours are named by: 3, or 2 of a grid of two dimensions
@@ -55,7 +55,7 @@ class Cell:
         return any(n.op == "old" for n in self.nodes())
 
     def divides_reals(self) -> bool:
-        """Are there // or % of numbers that are not whole?"""
+        """Does it apply // or % to floating-point numbers?"""
         stack, seen = [*self.values, *(node for _, node in self.locals)], set()
         while stack:
             node = stack.pop()
@@ -138,22 +138,22 @@ def _specials() -> dict[Any, Special]:
 
 
 def where(condition, a, b):
-    """a where the condition holds, else b; in kernels and on arrays."""
+    """Returns a where the condition holds, else b. It works in kernels and on numpy arrays."""
     return np.where(condition, a, b)
 
 
 def minimum(a, b):
-    """The smaller of both; in kernels and on arrays."""
+    """Returns the smaller of a and b. It works in kernels and on numpy arrays."""
     return np.minimum(a, b)
 
 
 def maximum(a, b):
-    """The larger of both; in kernels and on arrays."""
+    """Returns the larger of a and b. It works in kernels and on numpy arrays."""
     return np.maximum(a, b)
 
 
 def sqrt(a):
-    """The square root; in kernels and on arrays."""
+    """Returns the square root of a. It works in kernels and on numpy arrays."""
     return np.sqrt(a)
 
 
@@ -161,10 +161,10 @@ SPECIALS.update(_specials())
 
 
 def _truth(value: Any) -> bool:
-    """Of a value that is known."""
+    """The truth of a value that is known while the kernel is made."""
     if isinstance(value, Outside):
         if hasattr(type(value.thing), "__bool__") or hasattr(type(value.thing), "__len__"):
-            raise Untranslatable(f"the truth of {value!r} is not known while the kernel is made: compute bool(...) of it before the kernel and use that")
+            raise Untranslatable(f"a kernel cannot test the truth of {value!r}: compute bool(...) of it before the kernel, and use the result by a name")
         return True
     try:
         return bool(value)
@@ -174,7 +174,7 @@ def _truth(value: Any) -> bool:
 
 def _hashable(value: Any) -> Any:
     if symbolic(value):
-        raise Untranslatable("a key of a dictionary or a set depends on the cell: take a constant key")
+        raise Untranslatable("a key of a dictionary or a set depends on the cell: use a constant key")
     try:
         hash(value)
     except TypeError as error:
@@ -190,7 +190,7 @@ _COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "=="
 
 
 def _root(value: Any) -> Any:
-    """The array that a view is one of."""
+    """The array that a view belongs to."""
     while isinstance(value, np.ndarray) and isinstance(value.base, np.ndarray):
         value = value.base
     return value
@@ -210,13 +210,13 @@ class Translator:
     # ---- functions
 
     def function(self, function: Function | Nested, arguments: dict[str, Any], shape: Callable[[Any], tuple] | None = None) -> Any:
-        """What it returns. shape: of a kernel, makes a tuple of what one way through it returns, None where that is nothing: the cell keeps its values."""
+        """What the function returns. shape: given for a kernel; makes a tuple of what one path through it returns. If that is None, the cell keeps its values."""
         source = function.source
         function.taker.settle()
         scope = _Scope(self, function, dict(arguments))
         self.depth += 1
         if self.depth > 50:
-            raise source.error(source.tree, f"{source.name} calls itself without an end")
+            raise source.error(source.tree, f"calls are nested more than 50 deep: does {source.name} call itself without end? Write a loop over range(...)")
         try:
             if isinstance(source.tree, ast.Lambda):
                 return scope.value(source.tree.body)
@@ -238,12 +238,12 @@ class Translator:
     def may_change(self, value: Any) -> None:
         value = _root(value)
         if id(value) not in self.own:
-            raise Untranslatable("a cell changes nothing that is outside; copy it first")
+            raise Untranslatable("a kernel cannot change anything outside itself: copy it first, and change the copy")
         if self.own[id(value)][1] != self.branch:
-            raise Untranslatable("a change inside an if that depends on the cell; use where()")
+            raise Untranslatable("a list, dictionary or array cannot change inside an if that depends on the cell: choose its values with where()")
 
     def local(self, name: str, node: Node) -> Node:
-        """A name for a value, in C too."""
+        """Gives a value a name, which it has in C too."""
         name = base = name if name not in RESERVED and not name.startswith("mx_") else name + "_"
         n = 1
         while name in self.taken:
@@ -254,7 +254,7 @@ class Translator:
         return Node("local", (), node.type, node.lo, node.hi, name, node.of_cells)
 
 
-# Words of C and of cell.h that a local variable cannot be called.
+# Words of C and of cell.h: a local variable cannot have such a name.
 RESERVED = set("""auto break case char const continue default do double else enum extern float for goto if inline int long register
 restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof bool true false
 AT SET OLD PARAM X Y Z T NX NY NZ NAN INFINITY INT64_C HUGE_VAL math_errhandling errno j0 j1 jn y0 y1 yn gamma signgam""".split())
@@ -275,11 +275,11 @@ class _Scope:
         for statement in body:
             self.translator.steps += 1
             if self.translator.steps > MOST_STEPS:
-                raise self.source.error(statement, f"more than {MOST_STEPS} statements for one cell, loops unrolled")
+                raise self.source.error(statement, f"the kernel has more than {MOST_STEPS} statements when its loops are unrolled: loop less often")
             handler = getattr(self, "_" + type(statement).__name__.lower(), None)
             if handler is None:
-                raise self.source.error(statement, f"'{type(statement).__name__.lower()}' cannot be translated: a cell is assignments, "
-                                                   "loops over constants, if, functions of its own, and a return at its end")
+                raise self.source.error(statement, f"'{type(statement).__name__.lower()}' cannot be translated: a kernel may have assignments, "
+                                                   "loops over constants, if, inner functions and return")
             try:
                 handler(statement)
             except Untranslatable as error:
@@ -287,7 +287,7 @@ class _Scope:
 
     def _functiondef(self, statement: ast.FunctionDef) -> None:
         if statement.decorator_list:
-            raise Untranslatable(f"a decorator of {statement.name}, which the cell defines: decorate it before the kernel, or call what decorates it")
+            raise Untranslatable(f"{statement.name} has a decorator inside the kernel: define and decorate it before the kernel, or call the decorator as a function")
         self.names[statement.name] = Nested(self, statement)
 
     def on_lambda(self, node: ast.Lambda) -> Nested:
@@ -325,14 +325,14 @@ class _Scope:
                 return
             self.on_call(call)  # what cannot be called says so
         if not isinstance(statement.value, ast.Constant):
-            raise Untranslatable("an expression whose value goes nowhere")
+            raise Untranslatable("the value of this expression is not used: assign it to a name, or remove the expression")
 
     def _assert(self, statement: ast.Assert) -> None:
         condition = self.value(statement.test)
         if symbolic(condition):
-            raise Untranslatable("an assertion about the cell: assert what is known before, and choose with where()")
+            raise Untranslatable("assert cannot test values of the cell: test only what is known while the kernel is made, and choose values with where()")
         if not _truth(condition):
-            raise Untranslatable("an assertion that does not hold")
+            raise Untranslatable("this assertion does not hold")
 
     def _break(self, statement: ast.Break) -> None:
         raise _Break
@@ -342,16 +342,16 @@ class _Scope:
 
     def _while(self, statement: ast.While) -> None:
         if statement.orelse:
-            raise Untranslatable("while with else: write what follows after the loop")
+            raise Untranslatable("'else' after a 'while' loop is not supported: write its statements after the loop")
         while True:
             condition = self.value(statement.test)
             if symbolic(condition):
-                raise Untranslatable("a 'while' whose end depends on the cell: loop as often as may be needed, 'for k in range(...)', and choose with where()")
+                raise Untranslatable("the end of this 'while' depends on the cell: write 'for k in range(N)' with the largest number N, and choose values with where()")
             if not _truth(condition) or not self.once(statement.body):
                 return
 
     def once(self, body: list[ast.stmt]) -> bool:
-        """The body of a loop; false where the loop ends."""
+        """Runs the body of a loop once; false if the loop ends."""
         try:
             self.run(body)
         except _Continue:
@@ -365,22 +365,22 @@ class _Scope:
         raise _Return(tuple(value) if isinstance(value, list) else value, statement)
 
     def returned(self, value: Any, at: ast.AST, shape: Callable[[Any], tuple] | None) -> Any:
-        """The value of all ways through the function, of which the last is given."""
+        """The value of all paths through the function; `value` is that of the last path."""
         def made(value: Any, at: ast.AST) -> Any:
             if shape is not None:
                 return shape(value)
             if value is None:
-                raise self.source.error(at, f"{self.source.name} returns nothing" + (" on one way" if self.ended else ""))
+                raise self.source.error(at, f"{self.source.name} returns nothing" + (" on one path: return a value on each" if self.ended else ": end it with return VALUE"))
             return value
 
         if value is None and all(one is None for _, one, _ in self.ended):
-            raise self.source.error(self.source.tree, f"{self.source.name} returns nothing")
+            raise self.source.error(self.source.tree, f"{self.source.name} returns nothing: end it with return VALUE")
         whole = made(value, at)
         for condition, value, at in reversed(self.ended):
             one = made(value, at)
             several = [isinstance(v, tuple) for v in (one, whole)]
             if several[0] != several[1] or several[0] and len(one) != len(whole):
-                raise self.source.error(at, f"{self.source.name} returns another number of values on another way")
+                raise self.source.error(at, f"{self.source.name} returns different numbers of values on different paths: return as many on each")
             whole = (tuple(ex.where(condition, node_of(a), node_of(b)) for a, b in zip(one, whole)) if several[0] else
                      ex.where(condition, node_of(one), node_of(whole)))
         return whole
@@ -396,7 +396,7 @@ class _Scope:
 
     def _augassign(self, statement: ast.AugAssign) -> None:
         if not isinstance(statement.target, ast.Name):
-            raise Untranslatable("only names can be assigned to; a cell returns its new value")
+            raise Untranslatable("a kernel can assign only to names: return the new value of a field")
         before = self.name(ast.copy_location(ast.Name(statement.target.id, ast.Load()), statement))
         if isinstance(before, (list, dict, set, np.ndarray)):
             return self.change(type(statement.op), before, self.value(statement.value))
@@ -404,7 +404,7 @@ class _Scope:
 
     def _for(self, statement: ast.For) -> None:
         if statement.orelse:
-            raise Untranslatable("for with else: write what follows after the loop")
+            raise Untranslatable("'else' after a 'for' loop is not supported: write its statements after the loop")
         for item in self.items(statement.iter):
             self.bind(statement.target, item)
             if not self.once(statement.body):
@@ -427,8 +427,8 @@ class _Scope:
                 gone.append(len(results))
                 self.ended.append((ex.number(True), done.value, done.at))
             except _Jump as jump:
-                raise self.source.error(statement, f"a {jump.word} inside an if that depends on the cell; assign in it and return "
-                                                   "afterwards, or use where()") from None
+                raise self.source.error(statement, f"{jump.word} cannot stand inside an if that depends on the cell: assign a value "
+                                                   "there and use it after the if, or use where()") from None
             finally:
                 self.translator.branch = outside
             results.append(self.names)
@@ -448,21 +448,21 @@ class _Scope:
             elif a is None or b is None:
                 self.names.pop(name, None)  # known on one way alone: an error where it is used
             elif isinstance(a, Outside) or isinstance(b, Outside):
-                raise Untranslatable(f"{name} is {a!r} on one way and {b!r} on another: call each on its way")
+                raise Untranslatable(f"{name} is {a!r} in one branch of the if and {b!r} in the other: use each within its own branch")
             else:
                 self.names[name] = self.translator.local(name, ex.where(condition, node_of(a), node_of(b)))
 
     def bind(self, target: ast.expr, value: Any) -> None:
         if isinstance(target, (ast.Tuple, ast.List)):
             if not isinstance(value, (tuple, list)) or len(value) != len(target.elts):
-                raise Untranslatable(f"{len(target.elts)} names and not as many values")
+                raise Untranslatable(f"{len(target.elts)} names are assigned a different number of values: give one value for each name")
             for one, item in zip(target.elts, value):
                 self.bind(one, item)
             return
         if isinstance(target, ast.Subscript):
             return self.put(target, value)
         if not isinstance(target, ast.Name):
-            raise Untranslatable("only names can be assigned to; a cell returns its new value")
+            raise Untranslatable("a kernel can assign only to names: return the new value of a field")
         if isinstance(value, Node) and not ex.is_number(value) and value.op != "local":
             value = self.translator.local(target.id, value)
         if isinstance(value, np.ndarray) and value.flags.writeable and id(_root(value)) not in self.translator.own:
@@ -470,9 +470,9 @@ class _Scope:
         self.names[target.id] = value
 
     def change(self, kind: type, into: Any, value: Any) -> None:
-        """+= of a list, |= of a set, any of an array: the thing itself changes, for all names that it has."""
+        """+= on a list, |= on a set, any such operator on an array: the object itself changes, under all of its names."""
         if isinstance(into, np.ndarray) and symbolic(value) or kind not in _IN_PLACE:
-            raise Untranslatable("an array that depends on the cell; a list can hold values of the cell")
+            raise Untranslatable("an array cannot hold values that depend on the cell: use a list")
         self.translator.may_change(into)
         check_plain(value if not symbolic(value) else None, "an operation")
         try:
@@ -481,12 +481,12 @@ class _Scope:
             raise Untranslatable(f"{type(error).__name__}: {error}") from None
 
     def put(self, target: ast.Subscript, value: Any) -> None:
-        """In a list, dictionary or array that the cell has made."""
+        """Assigns to an element of a list, dictionary or array that the kernel has made."""
         into, index = self.value(target.value), self.value(target.slice)
         if isinstance(into, (Node, FieldRef)):
-            raise Untranslatable("only names can be assigned to; a cell returns its new value")
+            raise Untranslatable("a kernel can assign only to names: return the new value of a field")
         if symbolic(index) or isinstance(into, np.ndarray) and symbolic(value):
-            raise Untranslatable("an array or an index that depends on the cell; a list can hold values of the cell")
+            raise Untranslatable("the index of an assignment, and the elements of an array, cannot depend on the cell: use a constant index and a list")
         self.translator.may_change(into)
         try:
             into[index] = value
@@ -507,13 +507,13 @@ class _Scope:
     def items(self, node: ast.expr) -> list:
         value = self.value(node)
         if isinstance(value, (Node, FieldRef)):
-            raise self.source.error(node, "a loop over what depends on the cell; ranges, tuples and lists that are known are unrolled")
+            raise self.source.error(node, "a loop cannot go over a value that depends on the cell: loop over a range, tuple or list that is known while the kernel is made")
         try:
             found = list(itertools.islice(items_of(value), MOST_STEPS + 1))
         except Exception as error:
             raise self.source.error(node, str(error)) from None
         if len(found) > MOST_STEPS:
-            raise self.source.error(node, f"a loop over more than {MOST_STEPS} things")
+            raise self.source.error(node, f"the loop has more than {MOST_STEPS} items: loop over fewer")
         return found
 
     def on_constant(self, node: ast.Constant) -> Any:
@@ -534,7 +534,7 @@ class _Scope:
                 return self.function.name(node.id)
             except KeyError:
                 pass
-        raise self.source.error(node, f"{node.id} is not known here (or on one way through an if alone)")
+        raise self.source.error(node, f"{node.id} is not known here: give it a value before this line, in both branches of an if")
 
     on_name = name
 
@@ -550,7 +550,7 @@ class _Scope:
     def on_slice(self, node: ast.Slice) -> slice:
         parts = [None if p is None else self.value(p) for p in (node.lower, node.upper, node.step)]
         if any(map(symbolic, parts)):
-            raise Untranslatable("a slice that depends on the cell")
+            raise Untranslatable("the bounds of a slice cannot depend on the cell: use constant bounds")
         return slice(*parts)
 
     def on_joinedstr(self, node: ast.JoinedStr) -> str:
@@ -559,7 +559,7 @@ class _Scope:
     def on_formattedvalue(self, node: ast.FormattedValue) -> str:
         value = self.value(node.value)
         if symbolic(value):
-            raise Untranslatable("a value of the cell as text")
+            raise Untranslatable("a value of the cell cannot become text: leave it out of the f-string")
         check_plain(value, "a text")
         value = {-1: lambda v: v, 115: str, 114: repr, 97: ascii}[node.conversion](value)
         return format(value, "" if node.format_spec is None else self.value(node.format_spec))
@@ -576,7 +576,7 @@ class _Scope:
             if key is None:
                 more = self.value(value)
                 if not isinstance(more, dict):
-                    raise Untranslatable(f"** of {more!r}")
+                    raise Untranslatable(f"** needs a dictionary, and {more!r} is not one")
                 made.update(more)
             else:
                 made[_hashable(self.value(key))] = self.value(value)
@@ -593,7 +593,7 @@ class _Scope:
                 self.bind(generators[0].target, item)
                 tests = [self.value(test) for test in generators[0].ifs]
                 if any(symbolic(test) for test in tests):
-                    raise self.source.error(node, "a condition that depends on the cell within a comprehension; use where()")
+                    raise self.source.error(node, "the condition of a comprehension cannot depend on the cell: choose values with where()")
                 if all(map(_truth, tests)):
                     loop(generators[1:])
 
@@ -614,9 +614,9 @@ class _Scope:
                 return self.translator.made(a + b)
             if kind is ast.Mult and not symbolic(b) and isinstance(b, (int, np.integer)):
                 return self.translator.made(a * int(b))
-            raise Untranslatable("arithmetic with a tuple or a list")
+            raise Untranslatable("a kernel cannot compute with a whole tuple or list: compute with its elements, [a + b for a, b in zip(...)]")
         if kind not in _BINARY:
-            raise Untranslatable(f"the operator {kind.__name__}")
+            raise Untranslatable(f"the operator {kind.__name__} is not supported" + (": write a sum of products" if kind is ast.MatMult else ""))
         return ex.binary(_BINARY[kind], node_of(a), node_of(b))
 
     def on_binop(self, node: ast.BinOp) -> Any:
@@ -643,13 +643,13 @@ class _Scope:
                 one = functools.reduce(lambda x, y: ex.binary("|", x, y), [ex.binary("==", node_of(a), node_of(v)) for v in b], ex.number(False))
                 one = ex.unary("!", one) if isinstance(op, ast.NotIn) else one
             else:
-                raise Untranslatable("'in' and 'is' are for constants, and 'in' for lists of values of the cell: compare with ==")
+                raise Untranslatable("'is' cannot compare values of the cell, and 'in' needs a list or tuple on its right: compare with ==")
             result = one if result is None else self.both(result, one)
         return result
 
     @staticmethod
     def both(a: Any, b: Any) -> Any:
-        """Of comparisons."""
+        """Do both comparisons hold?"""
         if not symbolic(a):
             return b if _truth(a) else a
         if not symbolic(b):
@@ -694,10 +694,10 @@ class _Scope:
             if node.attr == "old" and value.radius >= 0:
                 return ex.load("old", value.name, value.dtype)
             if node.attr == "old":
-                raise Untranslatable(f"{value.name}.old: {value.name} is only read")
-            raise Untranslatable(f"{value.name}.{node.attr}: a field has .old and nothing else")
+                raise Untranslatable(f"{value.name} is read-only and has no .old: read {value.name} itself")
+            raise Untranslatable(f"{value.name}.{node.attr} does not exist: the only attribute of a field is .old")
         if isinstance(value, Node):
-            raise Untranslatable(f"'{ast.unparse(node)}': a value has no attributes")
+            raise Untranslatable(f"'{ast.unparse(node)}' does not exist: a value of the cell has no attributes")
         try:
             if isinstance(value, Outside):
                 return value.attribute(node.attr)
@@ -709,16 +709,16 @@ class _Scope:
     def on_subscript(self, node: ast.Subscript) -> Any:
         value = self.value(node.value)
         if isinstance(node.slice, ast.Slice) and isinstance(value, (Node, FieldRef)):
-            raise Untranslatable("slices of a field; a cell sees single neighbours: u[dx, dy, dz]")
+            raise Untranslatable("a kernel cannot read slices of a field: read single neighbours, u[dx, dy, dz]")
         index = self.value(node.slice)
         if isinstance(value, FieldRef):
             return self.neighbour(value, index)
         if symbolic(index) and not isinstance(value, (Node, Outside)):
             return lookup.element(self.translator.cell, self.translator.local, value, index, ast.unparse(node.value))
         if isinstance(value, Node):
-            raise Untranslatable(f"'{ast.unparse(node.value)}' is a value of this cell; neighbours are those of fields")
+            raise Untranslatable(f"'{ast.unparse(node.value)}' is a value of this cell and has no neighbours: only fields have neighbours, u[dx, dy, dz]")
         if isinstance(value, Outside):
-            raise Untranslatable(f"{value!r} has no elements that a cell can take: take them before the kernel")
+            raise Untranslatable(f"a kernel cannot read elements of {value!r}: assign them to names before the kernel")
         try:
             return self.translator.made(value[index]) if isinstance(value, list) and isinstance(index, slice) else value[index]
         except (KeyError, IndexError, TypeError, ValueError) as error:
@@ -726,22 +726,23 @@ class _Scope:
 
     def neighbour(self, ref: FieldRef, index: Any) -> Node:
         if symbolic(index):
-            raise Untranslatable(f"the neighbour of {ref.name} depends on the cell; offsets are constants")
+            raise Untranslatable(f"the offsets of a neighbour of {ref.name} depend on the cell: use constant integers, {ref.name}[dx, dy, dz]")
         if not isinstance(index, tuple) or len(index) not in (2, 3) or not all(isinstance(i, (int, np.integer)) for i in index):
-            raise Untranslatable(f"{ref.name}[{index}]: a neighbour has three whole numbers, {ref.name}[dx, dy, dz], or two in a grid of two dimensions")
+            raise Untranslatable(f"{ref.name}[{index}] is not a neighbour: give three integers, {ref.name}[dx, dy, dz], or in a grid of two dimensions two, "
+                                 f"{ref.name}[dx, dy]")
         self.translator.cell.offsets.add(len(index))
         index = (*index, 0) if len(index) == 2 else index
         far = max(abs(int(i)) for i in index)
         if far > 8:
-            raise Untranslatable(f"{ref.name}[{', '.join(map(str, index))}] is {far} cells away; 8 at most")
+            raise Untranslatable(f"{ref.name}[{', '.join(map(str, index))}] is {far} cells away: a kernel reads neighbours up to 8 cells away")
         if not ref.readable:
-            raise Untranslatable(f"{ref.name} is computed from the other array: {ref.name}.old is the value that is replaced")
+            raise Untranslatable(f"this function computes {ref.name}, so it cannot read neighbours or new values of it: {ref.name}.old is the cell's value before")
         return ex.load("at", ref.name, ref.dtype, tuple(int(i) for i in index))
 
     def on_call(self, node: ast.Call) -> Any:
         function = self.value(node.func)
         if isinstance(function, (Node, FieldRef)):
-            raise Untranslatable(f"'{ast.unparse(node.func)}' is a value of this cell and no function")
+            raise Untranslatable(f"'{ast.unparse(node.func)}' is a value of this cell, not a function: it cannot be called")
         changed = changes(function)
         if changed is not None:
             self.translator.may_change(changed)
@@ -750,7 +751,7 @@ class _Scope:
         for k in node.keywords:
             value = self.value(k.value)
             if k.arg is None and not isinstance(value, dict):
-                raise Untranslatable(f"** of {value!r}")
+                raise Untranslatable(f"** needs a dictionary, and {value!r} is not one")
             keywords.update(value if k.arg is None else {k.arg: value})
         try:
             return self.call(function, args, keywords)
@@ -780,18 +781,18 @@ class _Scope:
         functions_too = any(isinstance(v, Outside) for a in args if isinstance(a, (list, tuple)) for v in a)
         if (of_cell or functions_too) and function in (builtins.len, builtins.zip, builtins.enumerate, builtins.reversed, builtins.tuple, builtins.list):
             if any(isinstance(a, (Node, FieldRef)) for a in args):
-                raise Untranslatable(f"{function.__name__} of a value of the cell")
+                raise Untranslatable(f"{function.__name__}() cannot be called with a single value of the cell: give it a list or a tuple")
             made = function(*args) if function in (builtins.len, builtins.tuple, builtins.list) else list(function(*args))
             return self.translator.made(made) if isinstance(made, list) else made
         if changes(function) is not None:
             return function(*args, **keywords)
         if of_cell:
             known_ones = "where, min, max, abs, sqrt, " + ", ".join(ex.FUNCTIONS[:8]) + " ..."
-            raise Untranslatable(f"{called(function)} is no function that a kernel can call; there are {known_ones} (docs/kernels.md has them all), and "
+            raise Untranslatable(f"a kernel cannot call {called(function)} with values of the cell. It can call {known_ones} (docs/kernels.md lists all), and "
                                  "Python functions of your own")
         if known is None and not is_pure(function):
-            raise Untranslatable(f"{called(function)} is not known to be pure: it would be called while the kernel is made, not for every cell. Call it before, "
-                                 "and use its value by a name")
+            raise Untranslatable(f"{called(function)} is not known to be pure: it would run once, while the kernel is made, not for every cell. Call it before "
+                                 "the kernel, and use its value by a name")
         made = call_pure(function, args, keywords)
         if isinstance(made, (type({}.values()), type({}.items()))) and symbolic(list(made)):
             made = list(made)
@@ -809,13 +810,13 @@ class _Scope:
     def _filter(self, function: Any, values: Any) -> list:
         kept = [(v, v if function is None else self.call(function, [v], {})) for v in items_of(values)]
         if any(symbolic(test) for _, test in kept):
-            raise Untranslatable("a filter that depends on the cell; use where()")
+            raise Untranslatable("the condition of filter() cannot depend on the cell: choose values with where()")
         return self.translator.made([v for v, test in kept if _truth(test)])
 
     def _reduce(self, function: Any, values: Any, *first: Any) -> Any:
         values = [*first, *items_of(values)]
         if not values:
-            raise Untranslatable("reduce of nothing")
+            raise Untranslatable("reduce() is given an empty list and no initial value: give it one")
         return functools.reduce(lambda a, b: self.call(function, [a, b], {}), values)
 
     def _partial(self, function: Any, *args: Any, **keywords: Any) -> Method:
@@ -836,7 +837,7 @@ class _Scope:
     def _isinstance(self, value: Any, kinds: Any) -> bool:
         kinds = kinds if isinstance(kinds, tuple) else (kinds,)
         if symbolic(value) and not isinstance(value, (list, tuple, dict)):
-            raise Untranslatable("isinstance() cannot test a value of the cell: its type is not known while the kernel is made")
+            raise Untranslatable("isinstance() cannot test a value of the cell, whose type is not known while the kernel is made: leave the test out")
         return isinstance(value.thing if isinstance(value, Outside) else value, tuple(k.thing if isinstance(k, Outside) else k for k in kinds))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cells that are computed, plane by plane."""
+"""Initial values that are computed, plane by plane."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,7 +10,7 @@ from .exact import MOST, is_whole
 
 
 class Values:
-    """Cells that are computed: plane(z, shape) gives [y][x] of a grid of that shape, its frame counted."""
+    """Initial values that are computed: plane(z, shape) gives [y][x] of a grid of that shape, which counts the frame."""
 
     def shape(self) -> tuple[int, int, int] | None:
         return None
@@ -22,15 +22,15 @@ class Values:
         raise NotImplementedError
 
     def begin(self, name: str, flat: bool, frame: int) -> None:
-        """Of a field of a grid of two dimensions or three, with so many cells of frame."""
+        """Prepares for a field of a grid of two dimensions (flat) or three, with `frame` cells of frame."""
 
     def try_out(self, shape: tuple[int, int, int]) -> None:
-        """Reads what the first planes need, for what can fail to fail at once."""
+        """Reads what the first planes need, so that errors appear at once."""
 
 
 class Constant(Values):
     def __init__(self, value: Any):
-        """Whole numbers that no double has stay what they are, also those of numpy's longer reals."""
+        """Keeps integers that no double can hold exact, also those of numpy's longer floating-point types."""
         whole = abs(value) > MOST and (is_whole(value) or (np.isfinite(value) and float(value) != value and value == np.trunc(value)))
         self.value = int(value) if whole else float(value)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The keywords of a run as words of the library."""
+"""Turns the keywords of a run into the library's words NAME=VALUE."""
 from __future__ import annotations
 
 import errno
@@ -18,19 +18,19 @@ def _word(value: Any) -> str:
 
 
 def _criterion(name: str, value: Any) -> str:
-    """0.01, or {"below": 0.01, "floor": 1e-12} or {"above": 5.0}, as the library's word."""
+    """The library's word for a criterion: 0.01, {"below": 0.01, "floor": 1e-12} or {"above": 5.0}."""
     if not isinstance(value, Mapping):
         return _word(value)
     limits = [k for k in ("below", "above") if k in value]
     unknown = [str(k) for k in value if k not in ("below", "above", "floor")]
     if len(limits) != 1 or unknown:
-        raise MemextError(f"until of {name}: {dict(value)!r}: one of below and above is needed, and floor may be given", errno.EINVAL)
+        raise MemextError(f"until={{{name!r}: {dict(value)!r}}}: give 'below' or 'above', and 'floor' if you need one", errno.EINVAL)
     words = [_word(value[limits[0]]), *(["above"] if limits[0] == "above" else [])]
     return ",".join(words + ([f"floor={_word(value['floor'])}"] if value.get("floor") else []))
 
 
 def _side(key: Any, value: Any) -> list[str]:
-    """{"z": "mirror"}, {"z": ("fixed", "mirror")}; of one field {"vx:z": "odd"} or {"vx": {"z": "odd"}}."""
+    """The library's words for sides: {"z": "mirror"} or {"z": ("fixed", "mirror")}; for one field {"vx:z": "odd"} or {"vx": {"z": "odd"}}."""
     if isinstance(value, Mapping):
         return [word for axis, kinds in value.items() for word in _side(f"{key}:{axis}", kinds)]
     return [f"side={key}={','.join(map(_word, value)) if isinstance(value, (tuple, list)) else _word(value)}"]
@@ -40,7 +40,7 @@ _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40,
 
 
 def size_of(value: Any) -> int:
-    """Bytes of "16GiB" or a number; the library refuses what is no size."""
+    """The bytes of "16GiB" or a number. The library refuses other values."""
     text = str(value).strip().lower().replace("ib", "")
     number = text.rstrip("bkmgt ")
     try:
@@ -54,7 +54,7 @@ _NAMED_PATHS = ("source", "input", "output", "field")  # NAME=FILE, or a FILE al
 
 
 def absolute(name: str, value: Any, directory: str) -> Any:
-    """An option whose file is named from the directory that the run was made in; others as they are."""
+    """The option's value with an absolute path, which counts from the directory in which the run was made. Values without a path stay as they are."""
     if isinstance(value, bytes) or isinstance(value, os.PathLike):
         value = os.fsdecode(value)
     if name in _NAMED_PATHS and isinstance(value, Mapping):
@@ -73,7 +73,7 @@ def absolute(name: str, value: Any, directory: str) -> Any:
 
 
 def words_of(given: Mapping[str, Any]) -> list[str]:
-    """Keywords as the library's words: commit_every=30, verify=True, block=(64, 64, 8), side={"x": "periodic", "vx": {"z": "odd"}}, source=[...]."""
+    """The library's words for keywords: commit_every=30, verify=True, block=(64, 64, 8), side={"x": "periodic", "vx": {"z": "odd"}}, source=[...]."""
     out = []
     for key, value in given.items():
         name = key.replace("_", "-")

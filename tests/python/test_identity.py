@@ -294,7 +294,7 @@ def test_a_store_is_not_replaced_by_what_lies_in_it(mx, memext, quick_place, tmp
     except ImportError:
         pass
     for value in inside:
-        with pytest.raises(mx.MemextError, match="u lies in the store"):
+        with pytest.raises(mx.MemextError, match="u is read from the store"):
             mx.Run(u=value(), shape=(6, 7, 8), resume=False, force=True, **common).advance(1)
     with pytest.raises(mx.MemextError, match="DRAM"):
         mx.Run(u=u, resume=False, force=True, **{**common, "dram": "2MiB"}).advance(1)

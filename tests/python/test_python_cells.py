@@ -170,22 +170,22 @@ def test_statements(mx, quick_place, tmp_path):
 
 @pytest.mark.parametrize("body, line, naming", [
     ("while u > 0: u = u - 1\n    return u", 4, "'while'"),
-    ("return u[x, 0, 0]", 4, "offsets are constants"),
-    ("return print(u)", 4, "print is no function"),
+    ("return u[x, 0, 0]", 4, "use constant integers, u[dx, dy, dz]"),
+    ("return print(u)", 4, "cannot call print"),
     ("q = u + 1\n    return q[1, 0, 0]", 5, "'q' is a value of this cell"),
     ("return u, u", 2, "returns 2 values; it computes 1 of u"),
-    ("u[0, 0, 0] = 3\n    return u", 4, "only names"),
-    ("return u[9, 0, 0]", 4, "9 cells away; 8 at most"),
-    ("return u << 2", 4, "whole numbers"),
+    ("u[0, 0, 0] = 3\n    return u", 4, "assign only to names"),
+    ("return u[9, 0, 0]", 4, "9 cells away: a kernel reads neighbours up to 8"),
+    ("return u << 2", 4, "<< needs integers"),
     ("return u + nope", 4, "nope is not known"),
     ("return u & 3", 4, "parentheses"),
     ("import os\n    return u", 4, "not os: import os before the kernel"),
-    ("return [v for v in u][0]", 4, "loop over what depends on the cell"),
-    ("return u[1]", 4, "three whole numbers"),
-    ("return 'a' * u", 4, "'a' is no number"),
-    ("return c.old", 4, "c is only read"),
-    ("return u.new", 4, "has .old and nothing else"),
-    ("return u[0:1]", 4, "slices of a field"),
+    ("return [v for v in u][0]", 4, "cannot go over a value that depends on the cell"),
+    ("return u[1]", 4, "three integers"),
+    ("return 'a' * u", 4, "'a' is not a number"),
+    ("return c.old", 4, "c is read-only and has no .old"),
+    ("return u.new", 4, "the only attribute of a field is .old"),
+    ("return u[0:1]", 4, "cannot read slices of a field"),
     ("return u + 1 // 0", 4, "ZeroDivisionError"),
     ("try:\n        pass\n    finally:\n        pass\n    return u", 4, "'try'"),
     ("if u > 0:\n        a = 1\n    return a", 6, "a is not known here"),
@@ -234,7 +234,7 @@ def test_kernels_of_sympy_expressions(mx, systems, quick_place):
     with mx.Run(wave, p=first, p_old=before, device=quick_place, dram="64MiB") as run:
         run.advance(2)
         assert wave.form == "leapfrog" and run["p"][...].tobytes() == wave.reference(2, p=first, p_old=before)["p"].tobytes()
-    for update, naming in (({"u": u[9, 0, 0]}, "9 cells away"), ({"u": u[x, 0, 0]}, "three whole numbers"), ({"u": sympy.Symbol("q")}, "q is neither computed"),
+    for update, naming in (({"u": u[9, 0, 0]}, "9 cells away"), ({"u": u[x, 0, 0]}, "three integers"), ({"u": sympy.Symbol("q")}, "q is neither computed"),
                            ({"u": sympy.gamma(u[0, 0, 0])}, "gamma"), ({"u": sympy.Piecewise((1, u[0, 0, 0] > 1))}, "(value, True)"),
                            ({"T": u[0, 0, 0]}, "u is neither computed|cannot be called T")):
         with pytest.raises(mx.KernelError, match=naming.replace("(", r"\(").replace(")", r"\)")):
@@ -242,8 +242,8 @@ def test_kernels_of_sympy_expressions(mx, systems, quick_place):
 
 
 @pytest.mark.parametrize("arguments, keywords, naming", [
-    ("T", {}, "cannot be called T"), ("double", {}, "double"), ("u, w", {"params": {"k": 1}}, "k is no argument"), ("x", {}, "no field"),
-    ("u=3", {}, "without defaults"), ("*u", {}, "without defaults"), ("u_23_characters_and_more", {}, "23 at most")])
+    ("T", {}, "cannot be called T"), ("double", {}, "double"), ("u, w", {"params": {"k": 1}}, "k is not an argument"), ("x", {}, "computes no field"),
+    ("u=3", {}, "without defaults"), ("*u", {}, "without defaults"), ("u_23_characters_and_more", {}, "use at most 23")])
 def test_arguments_that_no_kernel_can_have(mx, tmp_path, arguments, keywords, naming):
     path = tmp_path / "arguments.py"
     path.write_text(f"def cell({arguments}):\n    return 1.0\n")

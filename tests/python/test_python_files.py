@@ -35,7 +35,7 @@ def test_files_are_read_as_numpy_would(mx, tmp_path):
         (tmp_path / "bad.nhdr").write_text(re.sub(f"{key}: .*", text, header) + "endian: big\ndata file: big.raw\n")
         with pytest.raises(mx.MemextError, match=naming):
             mx.open(tmp_path / "bad.nhdr")
-    for path, naming in ((tmp_path / "none.npy", "not there"), (tmp_path / "a.raw", "dtype and shape|memext store|no store|holds no"), (tmp_path, "store")):
+    for path, naming in ((tmp_path / "none.npy", "does not exist"), (tmp_path / "a.raw", "dtype= and shape=|memext store|no store|holds no"), (tmp_path, "store")):
         with pytest.raises(mx.MemextError, match=naming):
             mx.open(path)
 
@@ -132,7 +132,7 @@ def test_what_is_no_file_of_its_kind_is_refused(mx, tmp_path):
             mx.open(tmp_path / name)
     np.save(tmp_path / "flat.npy", np.zeros((3, 4)))
     assert mx.open(tmp_path / "flat.npy").shape == (3, 4)
-    with pytest.raises(mx.MemextError, match="has 2 dimensions: a grid has three"):
+    with pytest.raises(mx.MemextError, match="has 2 dimensions: give an array of three"):
         mx.Run(u=tmp_path / "flat.npy", backend="dram")
     for shape in ((3,), (1, 2, 3, 4)):
         np.save(tmp_path / "other.npy", np.zeros(shape))
@@ -140,8 +140,8 @@ def test_what_is_no_file_of_its_kind_is_refused(mx, tmp_path):
             mx.open(tmp_path / "other.npy")
     cells = tmp_path / "cells.bin"
     cells.write_bytes(bytes(64))
-    for more, naming in (({"dtype": "O"}, "objects of Python"), ({"dtype": "banana"}, "banana"), ({"shape": (1,)}, "nz, ny, nx"), ({"shape": (1.5, 1, 1)}, "float"),
-                         ({"shape": (-1, -1, 1)}, "below 0"), ({"offset": -8}, "below 0"), ({"shape": (1, 8, 9)}, "64 bytes")):
+    for more, naming in (({"dtype": "O"}, "Python objects"), ({"dtype": "banana"}, "banana"), ({"shape": (1,)}, "nz, ny, nx"), ({"shape": (1.5, 1, 1)}, "float"),
+                         ({"shape": (-1, -1, 1)}, r"shape=\(-1, -1, 1\).*give shape="), ({"offset": -8}, "offset=-8.*0 or more"), ({"shape": (1, 8, 9)}, "64 bytes")):
         with pytest.raises(mx.MemextError, match=naming):
             mx.open(cells, **{"dtype": "u1", "shape": (1, 1, 1), **more})
     assert mx.open(os.fsencode(cells), dtype="u1", shape=(4, 4, 4))[...].sum() == 0
@@ -165,7 +165,7 @@ def test_stacks_of_tiff(mx, tmp_path):
         with tifffile.TiffWriter(tmp_path / "odd.tif") as file:
             for z in range(5):
                 file.write(odd(want[z]) if z == 2 else want[z], contiguous=False, photometric="minisblack")
-        with pytest.raises(mx.MemextError, match="not images of one size"):
+        with pytest.raises(mx.MemextError, match="give images of one size"):
             mx.open(tmp_path / "odd.tif")
     for z in range(12):
         tifffile.imwrite(tmp_path / f"slice-{z}.tif", want[z])
@@ -190,7 +190,7 @@ def test_hdf5_links_and_cells_that_nobody_wrote(mx, tmp_path):
         file.create_dataset("text", shape=(2, 2, 2), dtype=h5py.string_dtype())
     for name, cells in (("u", want), ("/u", want), ("soft", want), ("far", 2 * want)):
         assert np.array_equal(mx.open(tmp_path / "a.h5", name), cells), name
-    for name, naming in (("text", "objects of Python"), ("never", "nothing was ever written")):
+    for name, naming in (("text", "Python objects"), ("never", "nothing was ever written")):
         with pytest.raises(mx.MemextError, match=naming):
             mx.open(tmp_path / "a.h5", name)
 
@@ -208,7 +208,7 @@ def test_segy_of_several_offsets_and_of_whole_numbers(mx, tmp_path):
 def test_a_zarr_of_one_array_has_no_names(mx, tmp_path):
     zarr = need("zarr")
     zarr.save(str(tmp_path / "a.zarr"), np.zeros((3, 4, 5)))
-    with pytest.raises(mx.MemextError, match="called u"):
+    with pytest.raises(mx.MemextError, match="leave the name u out"):
         mx.open(tmp_path / "a.zarr", "u")
 
 

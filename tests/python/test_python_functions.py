@@ -124,10 +124,10 @@ def test_functions_of_whole_numbers(mx, tmp_path):
             assert np.array_equal(run[name][...][inner], want), text
 
 
-REFUSED = [("np.clip(u)", "without a bound"), ("round(u, 2)", "np.round"), ("np.sum([[u, v], [v, u]], axis=0)", "a list within"), ("sorted([u, v], key=abs)", "key"), ("np.median([u, v], axis=3)", "axis"),
-           ("np.dot([[u, v]], [u])", "np.dot of matrices"), ("np.dot([u, v], [u])", "np.dot of 2 and 1"), ("pow(u, 2, 3)", "three arguments"), ("np.select([u > 0], [u, v])", "as many choices"), ("np.reciprocal(x)", "1 / a"), ("math.fsum([u, v])", "fsum"),
-           ("np.std([u, v])", "docs/kernels.md"), ("np.min([])", "ValueError|empty"), ("[u, v][x]", "may be any whole number.*%"), ("statistics.median(u)", "a list or a tuple"), ("sum(sorted([u] * 65))", "64 at most"), ("np.sum([u, v], dtype='f4')", "takes no dtype="),
-           ("math.hypot(u, v, u)", "hypot with 3"), ("math.log(u, 2)", "log with 2")]
+REFUSED = [("np.clip(u)", "has no bound.*lower bound"), ("round(u, 2)", "np.round"), ("np.sum([[u, v], [v, u]], axis=0)", "a list within a list.*join"), ("sorted([u, v], key=abs)", "key"), ("np.median([u, v], axis=3)", "axis"),
+           ("np.dot([[u, v]], [u])", "np.dot of matrices"), ("np.dot([u, v], [u])", "np.dot is given 2 and 1"), ("pow(u, 2, 3)", "three arguments"), ("np.select([u > 0], [u, v])", "the same number of choices"), ("np.reciprocal(x)", "1 / a"), ("math.fsum([u, v])", "fsum"),
+           ("np.std([u, v])", "docs/kernels.md"), ("np.min([])", "ValueError|empty"), ("[u, v][x]", "may be any integer.*%"), ("statistics.median(u)", "a list or a tuple"), ("sum(sorted([u] * 65))", "at most 64"), ("np.sum([u, v], dtype='f4')", "does not accept dtype=.*axis="),
+           ("math.hypot(u, v, u)", "hypot does not accept 3 arguments"), ("math.log(u, 2)", "log does not accept 2 arguments")]
 
 
 @pytest.mark.parametrize("body, naming", REFUSED)

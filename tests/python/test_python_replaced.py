@@ -72,7 +72,7 @@ def test_whatever_reads_the_store_is_seen_before_it_goes(mx, mixed, kept, how):
     for wish in ({}, {"kernel": mixed}):
         value = READING[how](mx.open(place)["u"], place)
         fields = {"u": 1.0, "c": value} if wish else {"u": value}
-        with pytest.raises(mx.MemextError, match=f"^{list(fields)[-1]} lies in the store in .*: save it to a file before"):
+        with pytest.raises(mx.MemextError, match=f"^{list(fields)[-1]} is read from the store in .*: save it to a file first"):
             mx.Run(**wish, **fields, shape=(6, 7, 8), device=place, **NEW).advance(1)
         assert is_as(place, before)
 
@@ -83,7 +83,7 @@ def test_planes_that_are_not_tried_are_found_in_the_graph(mx, kept):
     da = need("dask.array")
     behind = da.pad(da.from_array(mx.open(place)["u"], chunks=4), [(0, 0), (0, 3000), (0, 2990)])
     value = da.concatenate([da.zeros((2, 3009, 3000), chunks=(1, 3009, 3000)), behind.rechunk((1, 3009, 3000))])
-    with pytest.raises(mx.MemextError, match="u lies in the store"):
+    with pytest.raises(mx.MemextError, match="u is read from the store"):
         mx.Run(u=value, device=place, **{**NEW, "dram": "512MiB"}).advance(1)
     assert is_as(place, before)
 

@@ -87,13 +87,13 @@ def test_patterns_need_a_shape_of_two_numbers(mx, quick_place, tmp_path, monkeyp
         begun = run["u"][...] if run.advance(0) else None
         run.advance(3)
         assert run["u"][...].tobytes() == plain(begun, np.ones_like(begun, "f4"), np.full_like(begun, 2, "u1"), 3).tobytes()
-    with pytest.raises(mx.MemextError, match=r"two whole numbers \(ny, nx\)"):
+    with pytest.raises(mx.MemextError, match=r"two integers \(ny, nx\)"):
         mx.Run(kernel, u="random", k=1.0, m=2, shape=(3, NY, NX), device=quick_place)
-    with pytest.raises(mx.MemextError, match=r"u has 3 dimensions, and the kernel computes grids of two: \(ny, nx\)"):
+    with pytest.raises(mx.MemextError, match=r"u has 3 dimensions, but the kernel computes grids of two: give an array \(ny, nx\)"):
         mx.Run(kernel, u=np.zeros((3, 4, 5)), k=1.0, m=2, device=quick_place)
     with pytest.raises(mx.MemextError, match=r"k has the shape \(5, 5\); u says \(4, 5\) interior cells, which is \(6, 7\)"):
         mx.Run(kernel, u=np.zeros((6, 7)), k=np.zeros((5, 5), "f4"), m=2, device=quick_place)
-    with pytest.raises(mx.KernelError, match="names some neighbours by two numbers and others by three"):
+    with pytest.raises(mx.KernelError, match="has neighbours with two offsets and neighbours with three"):
         @mx.kernel
         def mixed(u):
             return u[1, 0] + u[0, 0, 1]
@@ -252,7 +252,7 @@ def test_a_run_begins_with_the_store_in_its_place(mx, quick_place):
             assert np.array_equal(run["v"][...], want)
         want = put_inside(want.copy(), want[1:-1, :-2])
     assert mx.open(place)["u"].shape == u.shape
-    with pytest.raises(mx.MemextError, match="it is gone"):
+    with pytest.raises(mx.MemextError, match="no longer exists"):
         mx.open(place)["u"][0, 0]
 
 
@@ -261,21 +261,21 @@ def test_what_needs_three_dimensions_is_refused_with_the_way_out(mx, quick_place
     np.save(tmp_path / "cube.npy", np.zeros((3, 4, 5)))
     with mx.Run(heat_kernel(mx), u=u, k=k, m=m, device=quick_place, dram="64MiB") as run:
         run.advance(1)
-        with pytest.raises(mx.MemextError, match="and x, y, t"):
+        with pytest.raises(mx.MemextError, match="or x, y, t"):
             run.apply(lambda u, z: 2 * u)
-        with pytest.raises(mx.MemextError, match="k is given a function that does not take x, y: of grids of two dimensions"):
+        with pytest.raises(mx.MemextError, match=r"k is given a function that cannot be called with \(x, y\): in grids of two dimensions"):
             run["k"] = lambda x, y, z: x
-        with pytest.raises(mx.MemextError, match="only read"):
+        with pytest.raises(mx.MemextError, match="k is read-only"):
             run["k"][3] = 1.0
-        with pytest.raises(mx.MemextError, match="u has 3 dimensions, and the kernel computes grids of two"):
+        with pytest.raises(mx.MemextError, match="u has 3 dimensions, but the kernel computes grids of two"):
             mx.Run(heat_kernel(mx), u=mx.open(tmp_path / "cube.npy"), k=1.0, m=0, device=quick_place / "other.memext")
-    with pytest.raises(mx.MemextError, match="u is given a function that does not take x, y: of grids of two dimensions"):
+    with pytest.raises(mx.MemextError, match=r"u is given a function that cannot be called with \(x, y\): in grids of two dimensions"):
         mx.Run(heat_kernel(mx), u=lambda x, y, z: x, k=1.0, m=0, shape=(NY, NX), device=quick_place)
-    with pytest.raises(mx.MemextError, match="u is a ramp along z, and the kernel computes grids of two dimensions"):
+    with pytest.raises(mx.MemextError, match="u is a ramp along z, but the kernel computes grids of two dimensions"):
         mx.Run(heat_kernel(mx), u=mx.ramp("z", 0, 1), k=1.0, m=0, shape=(NY, NX), device=quick_place)
-    with pytest.raises(mx.MemextError, match=r"field u is given a row of \(3,\); rows of \(55,\) are needed"):
+    with pytest.raises(mx.MemextError, match=r"field u is given a row of shape \(3,\): give rows of \(55,\)"):
         mx.Run(heat_kernel(mx), u=lambda x, y: x[:3], k=1.0, m=0, shape=(NY, NX), device=quick_place).advance(1)
-    with pytest.raises(mx.MemextError, match="u is given a function that does not take x, y, z: of grids of three dimensions"):
+    with pytest.raises(mx.MemextError, match=r"u is given a function that cannot be called with \(x, y, z\): in grids of three dimensions"):
         mx.Run(u=lambda x, y: x, shape=(4, 5, 6), device=quick_place)
 
 

@@ -154,7 +154,7 @@ def test_in_python(mx, quick_place):
         mx.Run(forced, u=u, params={"amp": changed}, device=quick_place / "b.memext").advance(12)
     with pytest.raises(mx.MemextError, match="20 values"):
         mx.Run(forced, u=u, params={"amp": amp}, device=quick_place / "c.memext").advance(21)
-    for bad, says in ((amp.reshape(4, 5), "one dimension"), (np.array([1.0, np.inf]), "step 1 is not finite"), ("amp.txt", "no .npy file"), (quick_place / "none.npy", "none.npy"), (np.array(["a"]), "one dimension")):
+    for bad, says in ((amp.reshape(4, 5), "give it the shape .steps."), (np.array([1.0, np.inf]), "is not finite at step 1"), ("amp.txt", "neither a number nor a .npy file"), (quick_place / "none.npy", "none.npy"), (np.array(["a"]), "give numbers with the shape .steps.")):
         with pytest.raises(mx.MemextError, match=says):
             mx.Run(forced, u=u, params={"amp": bad}, device=quick_place / "d.memext")
 
@@ -174,5 +174,5 @@ def test_reductions_of_a_state_in_python(mx, quick_place):
     run.advance(3)
     assert run.reduce(scaled) == 7.0 * 8.0 * 4**3
     run.advance(4)
-    with pytest.raises(mx.MemextError, match="none for the step 4"):
+    with pytest.raises(mx.MemextError, match="none for step 4"):
         run.reduce(scaled)

@@ -170,12 +170,12 @@ def test_python_assignments(mx, quick_place, heat):  # noqa: F811
         assert np.array_equal(before[2], b[2])
         run.advance(run.step + 1)
         assert np.array_equal(run["u"][...], heat.reference(1, u=b, k=k)["u"])
-        with pytest.raises(mx.MemextError, match="has gone on"):
+        with pytest.raises(mx.MemextError, match="has changed since it was opened"):
             before[2] = 0
-        for value, says in ((np.ones((4, 5)), "the part that is assigned to has"), (1j, "real numbers")):
+        for value, says in ((np.ones((4, 5)), "cannot be assigned to a part of shape"), (1j, "real numbers")):
             with pytest.raises(mx.MemextError, match=says):
                 run["u"][3] = value
-        with pytest.raises(mx.MemextError, match="only read"):
+        with pytest.raises(mx.MemextError, match="is read-only"):
             run["k"][3] = 1
 
 
@@ -183,7 +183,7 @@ def test_python_apply(mx, quick_place, heat):  # noqa: F811
     rng = np.random.default_rng(6)
     u, k = rng.random((12, 11, 10)), rng.random((10, 9, 8))
     with mx.Run(heat, u=u, k=k, device=quick_place, dram="64MiB", params={"dt": np.linspace(0.1, 0.2, 9)}) as run:
-        with pytest.raises(mx.MemextError, match="nothing was computed yet"):
+        with pytest.raises(mx.MemextError, match="the run has no state yet"):
             run.apply(lambda u: 2 * u)
         run.advance(2)
         run.apply(lambda u, k, x, y, z, t, dt: u + k * x - y * z + t * dt)
@@ -202,7 +202,7 @@ def test_python_apply(mx, quick_place, heat):  # noqa: F811
         run.advance(2)
         assert np.array_equal(run["u"][...], state) and run.store.info["edits"] == 1
         run.advance(3)
-        for wrong, says in ((lambda v: v, "they are names of the state"), (lambda k: k, "they are names of the state"), (lambda: 0, "has the arguments none")):
+        for wrong, says in ((lambda v: v, "must be fields of the state"), (lambda k: k, "must be fields of the state"), (lambda: 0, "has the arguments none")):
             with pytest.raises(mx.MemextError, match=says):
                 run.apply(wrong)
 
@@ -223,7 +223,7 @@ def test_python_apply(mx, quick_place, heat):  # noqa: F811
         assert run.step == 3 and np.array_equal(run.store["u"][...], state)
     with mx.Run(heat, u=u, k=k, backend="dram") as run:
         run.advance(2)
-        with pytest.raises(mx.MemextError, match="another backend"):
+        with pytest.raises(mx.MemextError, match="leave backend= out"):
             run.apply(lambda u: 2 * u)
 
 
@@ -278,7 +278,7 @@ def test_python_goes_on(mx, quick_place, heat):  # noqa: F811
     assert (state[4] == 6).all()
     with mx.Run(heat, **made) as run:
         assert list(run.steps(6, check=3)) == [6]
-        with pytest.warns(RuntimeWarning, match="as it was changed there before"):
+        with pytest.warns(RuntimeWarning, match="with the changes that an earlier process made there"):
             run["u"][4] = 7
         assert np.array_equal(run["u"][...], state)
         run.advance(7)
@@ -329,14 +329,14 @@ def test_taken_along(mx, quick_place):  # noqa: F811
     seen = []
     with mx.Run(half, **made) as run:
         run.advance(0)
-        with pytest.raises(mx.MemextError, match="no check has taken largest at step 0"):
+        with pytest.raises(mx.MemextError, match="no check has computed largest at step 0"):
             run.reduce(largest, taken=True)
         for step in run.steps(12, check=4):
             seen.append(run.reduce(largest, taken=True).total)
             assert seen[-1] == 2 * run.reduce(largest).total
             if step == 8:
                 break
-        with pytest.raises(mx.KernelError, match="one value for the grid"):
+        with pytest.raises(mx.KernelError, match="the reduction without per="):
             run.reduce(planes, taken=True)
     with mx.Run(half, **made) as run:
         for step in run.steps(12, check=4):
@@ -382,7 +382,7 @@ def test_python_read_only_fields(mx, quick_place, heat):  # noqa: F811
                 assert np.array_equal(run["u"][...], now) and np.array_equal(run["k"][inside], np.full_like(k, 0.25))
     with mx.Run(heat, **{**made, "force": True, "resume": False}) as run:
         run.advance(2)
-        for name, value, says in (("u", u, "changes it"), ("v", u, "the kernel has k"), ("k", u[:5], "is needed"), ("k", "random", "an array, a number")):
+        for name, value, says in (("u", u, "change it with run"), ("v", u, "the kernel's are k"), ("k", u[:5], "give shape"), ("k", "random", "an array, a number")):
             with pytest.raises(mx.MemextError, match=says):
                 run[name] = value
     np.save(quick_place / "k.npy", np.pad(k, 1))
@@ -462,7 +462,7 @@ def test_changes_while_the_run_is_under_way(mx, quick_place, heat):  # noqa: F81
 
         run.apply(more)
         run.advance(1, progress=late)
-        assert (run["u"][1:-1, 1:-1, 1:-1] == 1).all() and (run["u"][0] == 0).all() and all("under way" in s for s in said) and len(said) >= 58
+        assert (run["u"][1:-1, 1:-1, 1:-1] == 1).all() and (run["u"][0] == 0).all() and all("the run is computing" in s for s in said) and len(said) >= 58
         assert run.store.info["edits"] == 1
         run.advance(2)
         assert run.store.info["edits"] == 1
@@ -595,9 +595,9 @@ def test_values_of_other_arrays(mx, quick_place, tmp_path, heat):  # noqa: F811
             a.advance(2)
         a.withdraw()
         a["u"][...] = a["u"]
-        with pytest.raises(mx.MemextError, match="names of its arguments"):
+        with pytest.raises(mx.MemextError, match="the arguments of .* have no names"):
             a.apply(np.add)
-        with pytest.raises(mx.MemextError, match="only read"):
+        with pytest.raises(mx.MemextError, match="is read-only"):
             mx.open(tmp_path / "w.npy")[3] = 1
 
 

@@ -211,15 +211,15 @@ def test_started_again(mx, quick_place, kernels):
     with run() as again:  # u and k are gone, and named once more
         steps = list(again.steps(6, check=2))
     assert steps == [4, 6] and mx.open(quick_place).info["former"]["step"] == 4
-    with pytest.raises(mx.MemextError, match="u was in .* before the run that is there now, which began with it: it is gone"):
+    with pytest.raises(mx.MemextError, match="u of the former store in .* no longer exists: the run that is there now began with it"):
         np.asarray(mx.open(quick_place)["u"])
     assert mx.open(quick_place).part("u", frame=False).shape == tuple(n - 2 for n in SHAPE)
-    with pytest.raises(mx.MemextError, match="holds this very run at step 6, which this program has ended: resume=True goes on with it, resume=False begins"), run() as same:
+    with pytest.raises(mx.MemextError, match="holds step 6 of this run, which this program has already ended: resume=True resumes it, resume=False begins"), run() as same:
         same.advance(6)
     with run(resume=True) as same:
         assert same.advance(8).step == 8
     another_process()
-    with pytest.raises(mx.MemextError, match="with the parameter a=0.5, which is not the 0.25 given; .* say resume=False"), run(params={"a": 0.25}) as other:
+    with pytest.raises(mx.MemextError, match="with the parameter a=0.5, which is not the 0.25 given; .* give resume=False"), run(params={"a": 0.25}) as other:
         other.advance(2)
     assert mx.open(quick_place).step == 8
     state = {n: np.asarray(mx.open(quick_place)[n]) for n in ("v", "c")}
@@ -242,7 +242,7 @@ def test_refused(mx, quick_place, tmp_path, kernels):
     cases = [({"frame": "edge", "k": 1.0}, r"holds a grid of 28 x 18 x 20 interior cells, and the run .* has 30 x 20 x 22: the same are needed, or another place"),
              ({"k": 1.0, "verify": True}, "supersede"),
              ({"k": 1.0, "shape": (9, 9, 9)}, "9, 9, 9"),
-             ({"k": lambda x, y, z: u[z + 1, 1:-1, 1:-1]}, "k lies in the store in .*memext.open")]
+             ({"k": lambda x, y, z: u[z + 1, 1:-1, 1:-1]}, "k is read from the store in .*memext.open")]
     for words, match in cases:
         with pytest.raises(mx.MemextError, match=match), mx.Run(kernels.heat, u=u, **words, device=quick_place, **OPTIONS) as run:
             run.advance(2)
@@ -250,7 +250,7 @@ def test_refused(mx, quick_place, tmp_path, kernels):
     run = mx.Run(kernels.heat, u=u, k=k, device=quick_place, resume=False, **OPTIONS)
     with mx.Run(kernels.heat, u=np.random.default_rng(5).random(SHAPE), k=k, device=quick_place, resume=False, force=True, **OPTIONS) as other:
         other.advance(1)
-    with pytest.raises(mx.MemextError, match="has gone on since"):
+    with pytest.raises(mx.MemextError, match="has changed since it was opened"):
         run.advance(2)
 
 

@@ -165,7 +165,7 @@ def test_numbers_of_python_are_fields(run):
 
 def test_what_cells_cannot_hold_is_refused(mx, run, quick_place):
     for field, value, naming in (("n", 2**64, [str(2**64), str(2**64 - 1)]), ("n", -1, ["-1"]), ("i", 2**63, [str(2**63)]), ("i", [2**70, 1, 2], [str(2**70)]),
-                                 ("i", [ODD, 0.5, 1], [str(ODD), "numpy rounds it"]), ("r", ODD, [str(ODD), "float64"]), ("r", 10**400, ["float64"]),
+                                 ("i", [ODD, 0.5, 1], [str(ODD), "numpy rounds integers beyond"]), ("r", ODD, [str(ODD), "float64"]), ("r", 10**400, ["float64"]),
                                  ("n", np.ma.masked_array([1, 2, 3], [0, 1, 0]), ["1 cells without a value", "numpy.ma.filled"])):
         with pytest.raises(mx.MemextError) as refused:
             run[field][1, 1, 1:4] = value

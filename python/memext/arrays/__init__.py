@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays that lie somewhere else: in stores and files, read as far as they are asked for. memext.formats opens files as such arrays."""
+"""Arrays that lie in stores and files. Only the parts that a program asks for are read. memext.formats opens files as such arrays."""
 from __future__ import annotations
 
 from .base import ACTIONS, Array

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Array: cells in a store or a file, of which no more is read than what is asked for."""
+"""Array: cells in a store or a file. Only the cells that a program asks for are read."""
 from __future__ import annotations
 
 import operator
@@ -12,13 +12,16 @@ import numpy as np
 from .. import _core
 from ..errors import refusal
 
-# What is done with arrays and stores by files that stand above this folder: the one table, which memext/__init__.py fills.
+# Functions for arrays and stores from files above this folder. memext/__init__.py fills this table.
 ACTIONS: dict[str, Callable[..., Any]] = {}
 
 
 class Array:
-    """An array of three dimensions, z, y, x, that is not in memory. shape, dtype, ndim; a[z, y, x] with whole numbers and slices reads
-    what they name and no more; numpy.asarray(a) reads all of it, or refuses where DRAM does not hold that."""
+    """An array of three dimensions, z, y, x, that is not in memory, with shape, dtype, ndim, size and nbytes.
+
+    a[z, y, x] reads only the cells that its integers and slices name, and returns a numpy array. numpy.asarray(a) reads all cells; it raises
+    MemoryRefused if DRAM cannot hold them. A loop over the array reads plane by plane. plane(z) and planes(z0, z1) read planes.
+    An assignment raises MemextError, except to fields of the state of a Run (see Run.steps)."""
     name = "array"
     path: pathlib.Path | None = None
     files: list[pathlib.Path] | None = None  # where there are several
@@ -27,20 +30,20 @@ class Array:
     def __init__(self, shape: tuple[int, ...], dtype: Any):
         self.shape, self.dtype = tuple(int(n) for n in shape), np.dtype(dtype)
         if self.dtype.kind not in "biufc":  # a file's bytes are no addresses either
-            raise refusal(f"cells of {self.dtype} are {'objects of Python, not' if self.dtype.hasobject else 'no real'} numbers: convert them")
+            raise refusal(f"cells of {self.dtype} are {'Python objects, ' if self.dtype.hasobject else ''}not numbers: convert them with astype")
         self.ndim, self.size = len(self.shape), int(np.prod([int(n) for n in self.shape], dtype=object))
         self.nbytes = self.size * self.dtype.itemsize
 
-    # ---- what subclasses have
+    # ---- for subclasses to define
 
     def read(self, z: slice, y: slice, x: slice) -> np.ndarray:
-        """The cells of three slices with positive steps, within the shape."""
+        """Reads the cells of three slices with positive steps, within the shape."""
         raise NotImplementedError
 
     def release(self) -> None:
-        """Gives up what is held in memory to be read again."""
+        """Frees cells that are held in memory; they are read again when they are needed."""
 
-    # ---- what all have
+    # ---- common to all arrays
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -56,28 +59,30 @@ class Array:
         return found[tuple(0 if i in drop else slice(None) for i in range(3))]
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise refusal(f"the cells of {self.name} are only read: a program assigns to fields of the state of a Run that has a store, between its steps")
+        raise refusal(f"{self.name} is read-only: only fields of the state of a Run with a store can be assigned to, between its steps")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
-            raise ValueError(f"{self.name} is not in memory: it cannot be had without a copy")
-        _core.require_dram(self.nbytes, self.name, "take slices of it, or save it to a file")
+            raise ValueError(f"{self.name} is not in memory, so numpy cannot use it without a copy: leave copy=False out")
+        _core.require_dram(self.nbytes, self.name, "read slices of it, or save it to a file")
         return self[...] if dtype is None else self[...].astype(dtype, copy=False)
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        """Planes in order of z."""
+        """Reads the planes in order of z."""
         return (self.plane(z) for z in range(self.shape[0]))
 
     def plane(self, z: int) -> np.ndarray:
+        """Reads plane z, as [y][x]."""
         z = operator.index(z)
         return self.read(slice(z, z + 1, 1), slice(0, self.shape[1], 1), slice(0, self.shape[2], 1))[0]
 
     def planes(self, z0: int, z1: int) -> np.ndarray:
-        z0, z1 = operator.index(z0), operator.index(z1)  # numpy's unsigned numbers become reals in sums
+        """Reads planes z0 to z1 - 1, as [z][y][x]."""
+        z0, z1 = operator.index(z0), operator.index(z1)  # a sum of numpy's unsigned and signed integers would be float64
         return self.read(slice(z0, z1, 1), slice(0, self.shape[1], 1), slice(0, self.shape[2], 1))
 
     def slices(self, most: int = 256) -> list[np.ndarray]:
-        """Three orthogonal slices through the middle, thinned to at most so many cells a side: [y][x], [z][x], [z][y]."""
+        """Reads three orthogonal slices through the middle, [y][x], [z][x] and [z][y], thinned to at most `most` cells a side."""
         step = [max(1, -(-n // most)) for n in self.shape]
         whole = [slice(0, n, s) for n, s in zip(self.shape, step)]
         out = []
@@ -88,11 +93,11 @@ class Array:
         return out
 
     def save(self, path: Any, dataset: str | None = None, **options: Any) -> pathlib.Path:
-        """Writes .npy, .h5, .zarr or raw cells, plane by plane; see memext.save."""
+        """Writes the array to .npy, .h5, .zarr or raw cells, plane by plane, and returns the path; see memext.save."""
         return ACTIONS["save"](self, path, dataset, **options)
 
     def pyramid(self, path: Any, levels: int = 3, **options: Any) -> dict[str, list[Array]]:
-        """Coarse copies, 2, 4 and 8 times smaller, for napari and ParaView; see memext.pyramid."""
+        """Writes coarse copies, 2, 4 and 8 times smaller, for napari and ParaView; see memext.pyramid."""
         return ACTIONS["pyramid"](self, path, levels, **options)
 
     def _repr_html_(self) -> str:
@@ -100,17 +105,17 @@ class Array:
 
 
 def box_of(key: Any, shape: tuple[int, ...]) -> tuple[list[slice], set[int], set[int]]:
-    """Slices with positive steps, the dimensions that go, and those to be turned round."""
+    """An index as slices with positive steps, the dimensions that disappear, and the dimensions to reverse."""
     key = key if isinstance(key, tuple) else (key,)
     if any(k is None or isinstance(k, (list, np.ndarray, bool, np.bool_)) for k in key):
-        raise IndexError("an array that is not in memory takes whole numbers, slices and ...; read a part, and index that")
+        raise IndexError("the index of an array that is not in memory can hold only integers, slices and ...: read a part, and index that")
     if sum(k is Ellipsis for k in key) > 1:
-        raise IndexError("... stands once in an index")
+        raise IndexError("an index can hold ... only once")
     if Ellipsis in key:
         at = key.index(Ellipsis)
         key = key[:at] + (slice(None),) * (len(shape) - len(key) + 1) + key[at + 1:]
     if len(key) > len(shape):
-        raise IndexError(f"{len(key)} indices for an array of {len(shape)} dimensions")
+        raise IndexError(f"an array of {len(shape)} dimensions cannot have {len(key)} indices")
     key += (slice(None),) * (len(shape) - len(key))
     slices, drop, flip = [], set(), set()
     for i, (k, n) in enumerate(zip(key, shape)):
@@ -125,9 +130,9 @@ def box_of(key: Any, shape: tuple[int, ...]) -> tuple[list[slice], set[int], set
         try:
             k = operator.index(k)
         except TypeError:
-            raise IndexError(f"{k!r} is no index: whole numbers, slices and ... are") from None
+            raise IndexError(f"{k!r} is not an index: give integers, slices and ...") from None
         if not -n <= k < n:
-            raise IndexError(f"index {k} is outside the {n} cells of dimension {i}")
+            raise IndexError(f"index {k} is outside dimension {i}, which has {n} cells")
         slices.append(slice(k % n, k % n + 1, 1))
         drop.add(i)
     return slices, drop, flip

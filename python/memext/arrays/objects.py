@@ -18,19 +18,19 @@ from .. import _core
 from ..errors import MemextError, refusal, unreadable
 from .base import Array, cells_in
 
-_LIBRARIES = threading.RLock()  # HDF5 and NetCDF are for one thread at a time, whichever array it reads
+_LIBRARIES = threading.RLock()  # only one thread at a time may call HDF5 and NetCDF, for any array
 _pool: list[ThreadPoolExecutor] = []
 
 
 def _ahead() -> ThreadPoolExecutor:
-    """One thread for all arrays: they would wait for each other."""
+    """One thread that reads ahead for all arrays. Several threads would only wait for each other."""
     if not _pool:
         _pool.append(ThreadPoolExecutor(1, "memext-ahead"))
     return _pool[0]
 
 
 def _forked() -> None:
-    """A child has no threads but its own: neither the one that reads ahead nor whoever held the lock."""
+    """Makes a new lock in a child of fork, and drops the thread that reads ahead: a child has no threads but its own."""
     global _LIBRARIES
     _LIBRARIES = threading.RLock()
     _pool.clear()
@@ -40,10 +40,11 @@ os.register_at_fork(after_in_child=_forked)
 
 
 class ObjectArray(Array):
-    """Anything with shape, dtype and slices: h5py and zarr datasets, arrays of numpy and dask. Planes that are read in order come in groups as deep as
-    the chunks, so that chunks are decoded once and not for every plane, and where two groups have room the next one is decoded while this one is
-    used: up to group_bytes, which a run makes a quarter of its DRAM. path: the file that it is read from, whose errors become sentences; objects of the
-    user raise what they raise. deep: planes that come at a time where the source has no chunks."""
+    """An array that reads from any object with shape, dtype and slices: datasets of h5py and zarr, arrays of numpy and dask.
+
+    Planes that are read in order come in groups as deep as the chunks, so each chunk is decoded once. The next group is decoded while this one is
+    used if both fit into group_bytes; a run sets that to a quarter of its DRAM. path: the file that the object reads; its errors become MemextError.
+    Without it, exceptions of the object pass unchanged. deep: planes in a group if the source has no chunks."""
     failed: BaseException | None = None  # what the user's own object raised last
 
     def __init__(self, source: Any, name: str = "array", path: Any = None, keep: Any = None, deep: int = 0):
@@ -90,8 +91,8 @@ class ObjectArray(Array):
             check_mask(found, self.name, z, self.word)
             found = found.data
         if found.shape != (cells_in(z), cells_in(y), cells_in(x)) or found.dtype.newbyteorder("=") != self.dtype.newbyteorder("="):
-            raise refusal(f"{self.name}: its cells are said to be {self.dtype.name}, and {found.shape} cells of {found.dtype.name} come where "
-                          f"{(cells_in(z), cells_in(y), cells_in(x))} are asked for")
+            raise refusal(f"{self.name} returned {found.dtype.name} cells of shape {found.shape}, but {self.dtype.name} cells of shape "
+                          f"{(cells_in(z), cells_in(y), cells_in(x))} were read: its dtype and slices must agree")
         return np.ascontiguousarray(found, self.dtype)
 
     def _find(self, key: tuple[slice, slice, slice]) -> np.ndarray:
@@ -107,7 +108,7 @@ class ObjectArray(Array):
         return max(1, self.nbytes // max(1, self.shape[0]))
 
     def _range(self, z: int) -> tuple[int, int]:
-        """The planes that come with plane z: a row of chunks, or as much of it as has room."""
+        """The group of planes (first, end) that is read with plane z: a row of chunks, or as many of its planes as fit into group_bytes."""
         if self._ends is not None:
             at = bisect.bisect_right(self._ends, z)
             first, end = self._ends[at - 1] if at > 0 else 0, self._ends[at]
@@ -119,8 +120,8 @@ class ObjectArray(Array):
             return first, end
         if self._computed and not self._told:
             self._told = True
-            warnings.warn(f"{self.name}: chunks are {end - first} {self.word}s deep, and {most} have room, so each is computed {-(-(end - first) // most)} times: "
-                          f"rechunk({{0: {most}}}), or give the run more DRAM", stacklevel=2)
+            warnings.warn(f"{self.name}: its chunks are {end - first} {self.word}s deep, but only {most} fit into memory, so each chunk is computed "
+                          f"{-(-(end - first) // most)} times: use rechunk({{0: {most}}}), or give the run more DRAM", stacklevel=2)
         first += (z - first) // most * most
         return first, min(first + most, end)
 
@@ -136,7 +137,7 @@ class ObjectArray(Array):
         return held[1][z - held[0]]
 
     def _group(self, first: int, end: int) -> np.ndarray:
-        """Planes from `first` on, that were perhaps begun already; and those after them are begun."""
+        """Reads the planes from `first` on, or waits for them if that has begun. Begins to read the next group."""
         asked = self._take_next()
         planes = asked[1].result() if asked is not None and asked[0] == first else self.planes(first, end)
         if end < self.shape[0]:
@@ -146,7 +147,7 @@ class ObjectArray(Array):
         return planes
 
     def _take_next(self) -> tuple[int, Future, int] | None:
-        """What was begun, which this array has no more; nothing in a child of fork: the thread that would end it is the parent's."""
+        """Takes the group whose reading has begun away from the array. None in a child of fork, because the thread that reads it is the parent's."""
         asked, self._next = self._next, None
         return asked if asked is not None and asked[2] == os.getpid() else None
 
@@ -160,7 +161,7 @@ class ObjectArray(Array):
 
 
 def check_mask(cells: np.ma.MaskedArray, name: str, z: slice, word: str = "plane") -> None:
-    """Masked cells have no value."""
+    """Refuses masked cells, which have no value."""
     mask = np.ma.getmaskarray(cells)
     if mask.any():
         plane = z.start + int(np.argwhere(mask)[0][0]) * z.step
@@ -169,8 +170,8 @@ def check_mask(cells: np.ma.MaskedArray, name: str, z: slice, word: str = "plane
 
 
 class Turned:
-    """An array whose dimensions are stored in another order. order: of z, y, x, where they are stored. What has no chunks is as deep as it is: planes
-    lie across the file, and it is gone through as seldom as memory allows."""
+    """An array whose dimensions are stored in another order. order: the stored dimensions of z, y and x. Planes lie across the file, so an array without
+    chunks is read in groups as deep as memory allows."""
 
     def __init__(self, source: Any, order: tuple[int, ...]):
         self.source, self.order, self.dtype, self.name = source, order, source.dtype, getattr(source, "name", "")
@@ -185,7 +186,7 @@ class Turned:
 
 
 class PagesArray(Array):
-    """Planes that are read one by one: page(z) gives [y][x]."""
+    """An array whose planes are read one by one. page(z) gives plane z, [y][x]."""
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, page: Callable[[int], np.ndarray], name: str, path: Any = None):
         super().__init__(shape, dtype)
@@ -202,6 +203,7 @@ class PagesArray(Array):
             except Exception as error:
                 raise unreadable(f"{self.path or self.name}: plane {plane}", error, errno.EIO) from error
             if cells.shape != self.shape[1:] or cells.dtype.newbyteorder("=") != self.dtype.newbyteorder("="):
-                raise refusal(f"{self.name}: plane {plane} has {cells.shape} cells of {cells.dtype.name}, and the first one {self.shape[1:]} of {self.dtype.name}")
+                raise refusal(f"{self.name}: plane {plane} has shape {cells.shape} and type {cells.dtype.name}, but the first plane has {self.shape[1:]} and "
+                              f"{self.dtype.name}: give planes of one shape and type")
             out[i] = cells[y, x]
         return out

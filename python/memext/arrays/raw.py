@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Cells that lie in a file at regular distances."""
+"""Arrays whose cells lie in a file at regular distances."""
 from __future__ import annotations
 
 import errno
@@ -20,7 +20,8 @@ _PIECE_BYTES = 8 << 20
 
 
 class RawArray(Array):
-    """Cells in a file at regular distances: raw files, .npy, NRRD, contiguous HDF5, and stores. hashed: what --integrity keeps of the cells of a store."""
+    """An array whose cells lie in a file at regular distances: raw files, .npy, NRRD, contiguous HDF5, and stores. offset, row_pitch and plane_pitch are in
+    bytes. hashed: the checksums that --integrity keeps of the cells of a store; a read that does not match them raises MemextError with errno EBADMSG."""
 
     def __init__(self, path: Any, shape: tuple[int, ...], dtype: Any, offset: int = 0, row_pitch: int | None = None,
                  plane_pitch: int | None = None, name: str | None = None, check: Unchanged | None = None, hashed: Hashed | None = None):
@@ -90,7 +91,7 @@ class RawArray(Array):
                 view[first - at:end - at] = piece[first - low:end - low]
 
     def _damaged(self, at: int) -> None:
-        """at: of the first unit in the file that is not as it was written; or a run has gone on meanwhile."""
+        """Raises the error of a damaged unit, unless a run has continued the store meanwhile. at: the byte of the file where the unit begins."""
         if self._check is not None:
             self._check.after()
         assert self._hashed is not None
@@ -98,7 +99,7 @@ class RawArray(Array):
         first, last = (at - base) // self.plane_pitch, (at + self._hashed.unit_bytes - 1 - base) // self.plane_pitch
         first, last = (min(max(z, 0), self.shape[0] - 1) for z in (first, last))
         where = f"{self.word} {first}" if first == last else f"{self.word}s {first} to {last}"
-        raise MemextError(f"{self.path}: {self.name}, {where}, gave other data than was written: the checksum of the unit at byte {at} differs; "
+        raise MemextError(f"{self.path}: {self.name}, {where}, differs from what was written: the checksum of the unit at byte {at} is wrong; "
                           "the device or its memory is faulty", errno.EBADMSG, 3)
 
     def _transfer(self, fd: int, at: int, view: memoryview) -> None:
@@ -108,7 +109,7 @@ class RawArray(Array):
             except OSError as error:
                 raise unreadable(self.path, error, errno.EIO) from error
             if n == 0:
-                raise refusal(f"{self.path} ends at byte {at}: {self.name} needs more", errno.EIO)
+                raise refusal(f"{self.path} ends at byte {at}, but {self.name} needs more: the file is cut short", errno.EIO)
             view, at = view[n:], at + n
 
 
@@ -117,7 +118,7 @@ _records: list[set[pathlib.Path]] = []
 
 @contextmanager
 def recorded() -> Iterator[set[pathlib.Path]]:
-    """The files that are noted meanwhile, by whichever thread: those of stores whose cells are read, and those that identities are taken of."""
+    """The files that any thread notes meanwhile: stores whose cells are read, and files whose identity is computed."""
     read: set[pathlib.Path] = set()
     _records.append(read)
     try:
@@ -132,8 +133,8 @@ def noted(path: Any) -> None:
 
 
 class Unchanged:
-    """Refuses what a store held when it was opened, once it holds something else. place: what keeps the store's directory, if something does. moment: what
-    tells the state from all others whose Buffers differ."""
+    """Refuses to read a store that no longer holds the state that it held when it was opened. place: the object that keeps the store's directory, if there
+    is one. moment: what distinguishes the state from all others whose Buffers differ."""
 
     def __init__(self, path: pathlib.Path, state: bytes, place: Any = None, moment: tuple = ()):
         self.path, self.state, self.place, self.moment = path, state, place, moment
@@ -144,24 +145,24 @@ class Unchanged:
         except MemextError as error:
             if error.errno != errno.ENOENT:
                 raise
-            raise refusal(f"{self.path} is gone: a run removes its store when it ends; save the array before that, or give the run keep=True",
+            raise refusal(f"{self.path} no longer exists, because a run removes its store when it ends: save the array before that, or give the run keep=True",
                           errno.ENOENT) from None
 
     def before(self) -> None:
         noted(self.path)
         in_use, state = self.now()
         if in_use:
-            raise refusal(f"{self.path} is being worked on: what it holds changes; read it when the run has ended or stopped", errno.EBUSY)
+            raise refusal(f"a run is working on {self.path} and changes its cells: read it when the run has ended or stopped", errno.EBUSY)
         if state != self.state:
             self.gone_on()
 
     def after(self) -> None:
-        """A run commits its next state before it writes over this one: what was read is whole if nothing was committed meanwhile."""
+        """Refuses what was read if a run has committed meanwhile. A run commits its next state before it writes over this one."""
         if self.now()[1] != self.state:
             self.gone_on()
 
     def gone_on(self) -> None:
-        raise refusal(f"{self.path} has gone on since it was opened: open it again", errno.ESTALE)
+        raise refusal(f"{self.path} has changed since it was opened, because a run has continued it: open it again", errno.ESTALE)
 
 
 def moment_of(info: dict) -> tuple:
@@ -169,13 +170,13 @@ def moment_of(info: dict) -> tuple:
 
 
 class Superseded(Unchanged):
-    """Of a store that a run of this process begins with, in its place: its state is read while the run works on the place, until its first commit."""
+    """The check of a store that a run of this process begins with and replaces. Its state can be read while the run works there, until its first commit."""
 
     def __init__(self, check: Unchanged):
         super().__init__(check.path, check.state, check.place, check.moment)
 
     def before(self) -> None:
-        """Whoever looks finds the store that it was."""
+        """Checks nothing: until the first commit, a reader finds the former store."""
 
     def after(self) -> None:
         if moment_of(_core.look(self.path)) != self.moment:
@@ -183,14 +184,14 @@ class Superseded(Unchanged):
 
 
 class Hashed:
-    """What --integrity keeps of a Buffer that begins at this byte of its store: cells are read in whole units, each of which is compared."""
+    """The checksums that --integrity keeps of a Buffer. begin: the Buffer's first byte in its store. Cells are read in whole units, and each unit is checked."""
 
     def __init__(self, path: pathlib.Path, buffer: str, begin: int):
         self._hashes, self.begin = _core.Hashes(path, buffer), begin
         self.unit_bytes, self.end = self._hashes.unit_bytes, begin + self._hashes.bytes
 
     def pieces(self, at: int, count: int) -> Iterator[tuple[int, int]]:
-        """First byte and end of pieces of the file, whole units, that hold these bytes."""
+        """The pieces (first byte, end) of the file, in whole units, that hold these bytes."""
         unit, step = self.unit_bytes, max(1, _PIECE_BYTES // self.unit_bytes) * self.unit_bytes
         low = at - (at - self.begin) % unit
         end = min(at + count + (self.begin - at - count) % unit, self.end)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays of two dimensions, y, x. In the library their rows are planes of one row: arrays (ny, 1, nx)."""
+"""Arrays of two dimensions, y, x. In the library their rows are planes of one row, arrays (ny, 1, nx)."""
 from __future__ import annotations
 
 from typing import Any
@@ -10,7 +10,7 @@ from .base import Array, box_of
 
 
 class Rows(Array):
-    """An array of two dimensions, y, x, that is not in memory: a[y, x] reads what it names and no more."""
+    """An array of two dimensions, y, x, that is not in memory. a[y, x] reads only the cells that it names."""
 
     def __init__(self, planes: Array):
         """planes: (ny, 1, nx)."""
@@ -30,23 +30,23 @@ class Rows(Array):
         self.planes_of[key] = value
 
     def plane(self, z: int) -> np.ndarray:
-        """Row z."""
+        """Reads row z, as [x]."""
         return self.planes_of.plane(z)[0]
 
     def planes(self, z0: int, z1: int) -> np.ndarray:
-        """Some rows."""
+        """Reads rows z0 to z1 - 1, as [y][x]."""
         return self.planes_of.planes(z0, z1)[:, 0]
 
     def release(self) -> None:
         self.planes_of.release()
 
     def slices(self, most: int = 256) -> list[np.ndarray]:
-        """All of it, thinned to at most so many cells a side: [y][x]."""
+        """Reads one picture [y][x] of the whole array, thinned to at most `most` cells a side."""
         return [self.read(*(slice(0, n, max(1, -(-n // most))) for n in self.shape))]
 
 
 class AsPlanes:
-    """Anything of two dimensions with shape, dtype and slices, as one of three whose planes are its rows."""
+    """Shows an object of two dimensions with shape, dtype and slices as one of three, whose planes are its rows."""
 
     def __init__(self, source: Any):
         self.source, self.dtype, self.name = source, np.dtype(source.dtype), getattr(source, "name", "")
@@ -62,7 +62,7 @@ class AsPlanes:
 
 
 class Onto:
-    """A dataset of two dimensions that takes planes of one row as its rows."""
+    """Writes planes of one row into a dataset of two dimensions, as its rows."""
 
     def __init__(self, data: Any):
         self.data, self.chunks = data, None if data.chunks is None else (data.chunks[0], 1, data.chunks[1])
@@ -72,12 +72,12 @@ class Onto:
 
 
 def shape_of(shape: tuple, flat: bool) -> tuple:
-    """As users have it."""
+    """The shape as users see it: (ny, nx) if flat."""
     return (shape[0], shape[2]) if flat else shape
 
 
 def planes_of(array: Any) -> Any:
-    """As the library has it."""
+    """The array as the library stores it: (ny, 1, nx) in two dimensions."""
     return array.planes_of if isinstance(array, Rows) else array
 
 

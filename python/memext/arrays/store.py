@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stores: what they hold, and their fields as arrays."""
+"""Stores, and their fields as arrays."""
 from __future__ import annotations
 
 import errno
@@ -19,22 +19,25 @@ from .rows import as_users_have
 
 
 class FormerArray(Array):
-    """A field of the state that the run in a store began with, in the same place: that run has written over it, and a program that is started again
-    names it once more."""
+    """A field of the former store, with which the run in this place began. The run has written over it. A program that is started again names it once more,
+    but cannot read it."""
 
     def __init__(self, path: pathlib.Path, name: str, shape: tuple[int, ...], dtype: Any):
         super().__init__(shape, dtype)
         self.path, self.name = path, name
 
     def read(self, z: slice, y: slice, x: slice) -> np.ndarray:
-        raise refusal(f"{self.name} was in {self.path} before the run that is there now, which began with it: it is gone", errno.ESTALE)
+        raise refusal(f"{self.name} of the former store in {self.path} no longer exists: the run that is there now began with it and has replaced it", errno.ESTALE)
 
 
 class Store:
-    """A store: what it holds, and its fields as arrays, frame included. A mapping of names; shape: of the grid with its frame.
+    """A store, as a mapping of names to fields, which are Arrays with their frame. It is read-only.
 
-    The store of a rank has the planes of its rank: fields of the state without a frame where another rank goes on, so that those of all ranks, one
-    after the other, are the grid; read-only fields with one."""
+    shape: the grid with its frame, (nz, ny, nx) or (ny, nx). step, time (seconds, or None), state and info describe it. Reading a field raises MemextError
+    while a run works on the store (EBUSY) and after a run has continued it (ESTALE).
+
+    The store of a rank holds the planes of its rank. Its fields of the state have no frame at an end where another rank continues: the planes of all ranks,
+    in order, are the grid. Read-only fields have a frame there."""
 
     def __init__(self, path: Any, place: Any = None):
         self.place_given = pathlib.Path(path)
@@ -51,7 +54,7 @@ class Store:
 
     @property
     def flat(self) -> bool:
-        """A grid of two dimensions: its rows are planes of one row in the file."""
+        """Does the grid have two dimensions? In the file, its rows are planes of one row."""
         return self._problem().get("dimensions", 3) == 2
 
     @property
@@ -64,7 +67,7 @@ class Store:
 
     @property
     def steps(self) -> int:
-        """Steps that its run asked for."""
+        """The number of steps that its run was asked for."""
         return self._problem()["nt"]
 
     @property
@@ -73,7 +76,7 @@ class Store:
 
     @property
     def frame(self) -> int:
-        """Cells of frame on every side."""
+        """The width of the frame, in cells."""
         return self._problem()["h"]
 
     def _problem(self) -> dict:
@@ -97,12 +100,12 @@ class Store:
         return as_users_have(self.planes(name), self.flat)
 
     def planes(self, name: str) -> Array:
-        """A field as the library has it: of two dimensions its rows are planes, (ny, 1, nx)."""
+        """A field as the library stores it. In two dimensions its rows are planes, (ny, 1, nx)."""
         a = self._described(name)
         return a if isinstance(a, Array) else self._array(a, 0, a["frame_low"], a["frame_high"])
 
     def part(self, name: str, frame: bool) -> Array:
-        """A field where it lies, without its frame, or with as much of it as all fields have."""
+        """A field without its frame, or (frame=True) with as much of it as all fields have. Nothing is copied."""
         arrays, found = self.info["arrays"], self._described(name)
         if isinstance(found, FormerArray):
             bare = FormerArray(self.path, name, tuple(n if self.flat and n == 1 else n - 2 * self.frame for n in found.shape), found.dtype)
@@ -118,10 +121,10 @@ class Store:
         for a in (self.info.get("former") or {}).get("fields", ()):
             if a["name"] == name:
                 return FormerArray(self.path, name, (self.shape[0], 1, self.shape[1]) if self.flat else self.shape, of_library(a["dtype"]))
-        raise KeyError(f"{name} is no field of {self.path}: it has {', '.join(self.fields)}")
+        raise KeyError(f"{name} is not a field of {self.path}: it has {', '.join(self.fields)}")
 
     def _array(self, a: dict, off: int, low: int, high: int) -> RawArray:
-        """off: cells of frame left out in y and x; low, high: planes of it that are taken along."""
+        """The array of a field. off: cells of frame to leave out in y and x. low, high: planes of frame to include."""
         dtype, row, plane = of_library(a["dtype"]), a["row_pitch_bytes"], a["plane_pitch_bytes"]
         rows = 1 if self.flat else self.shape[1] - 2 * off
         shape = a["planes"] - a["frame_low"] - a["frame_high"] + low + high, rows, self.shape[-1] - 2 * off
@@ -129,7 +132,7 @@ class Store:
         return RawArray(self.path, shape, dtype, offset, row, plane, a["name"], self._unchanged, self._hashes(a["buffer"]))
 
     def _hashes(self, buffer: str) -> Hashed | None:
-        """None without --integrity, and of a read-only field of which an older memext kept none."""
+        """The checksums of a Buffer; None without --integrity, and for a read-only field of a store that an older memext made."""
         if not self.info.get("integrity_unit_bytes"):
             return None
         if buffer not in self._hashed:
@@ -145,16 +148,16 @@ class Store:
         return self._hashed[buffer]
 
     def discard(self, no_lock: bool = False) -> None:
-        """Gives the store up: its file in a directory is removed; a file or block device may be overwritten from then on. What a run has made of it
-        since it was opened stays. no_lock: also where the file system has no locks, if nobody else uses the store."""
+        """Gives the store up. Its file in a directory is removed; a file or block device may be overwritten from then on. A store that a run has continued
+        or replaced since it was opened is left alone (MemextError). no_lock: works also on a file system without locks, if nothing else uses the store."""
         _core.discard(self.place_given, *_core.mark(self.info), no_lock)
 
     def link(self, path: Any, **options: Any) -> pathlib.Path:
-        """A small .h5 (and .xdmf) beside the store that shows its fields without a copy; see memext.link."""
+        """Writes a small .h5 at `path`, and an .xdmf of the same name, that show the fields without a copy. Returns `path`; see memext.link."""
         return ACTIONS["link"](self, path, **options)
 
     def pyramid(self, path: Any, levels: int = 3, **options: Any) -> dict[str, list[Array]]:
-        """Coarse copies, 2, 4 and 8 times smaller, for napari and ParaView; see memext.pyramid."""
+        """Writes coarse copies, 2, 4 and 8 times smaller, for napari and ParaView; see memext.pyramid."""
         return ACTIONS["pyramid"](self, path, levels, **options)
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What attributes say of an array's cells and dimensions, whatever file it is in: CF conventions 1.11, sections 2.5.1 (missing data) and 8.1 (packed
-data), and the default fill values of the NetCDF User's Guide."""
+"""Interprets the attributes of arrays and dimensions, in every format: CF conventions 1.11, sections 2.5.1 (missing data) and 8.1 (packed data), and the
+default fill values of the NetCDF User's Guide."""
 from __future__ import annotations
 
 import math
@@ -22,16 +22,17 @@ _DEFAULT_FILLS = {"i1": -127, "u1": 255, "i2": -32767, "u2": 65535, "i4": -21474
 
 
 class Cells:
-    """What the cells of one array stand for. default_fill: is a cell that nobody wrote known by NetCDF's default? filled: was it filled with it? netCDF4
-    asks for that where it is a byte alone, of which all values may be in use."""
+    """The meaning of an array's stored cells, from its attributes. default_fill: cells that were never written have NetCDF's default fill value. filled: the
+    array was filled with it. This matters for bytes alone: all of their values may be in use."""
 
-    word = "plane"  # what the first of their dimensions counts; of two "row"
+    word = "plane"  # what the first dimension counts; "row" in two dimensions
 
     def __init__(self, stored: Any, attributes: dict[str, Any], name: str, path: Any, default_fill: bool = False, filled: bool = True):
         self.name, self.path, self.stored = name, path, np.dtype(stored)
         if self.stored.kind not in "biuf":
             if any(key in attributes for key in KEYS):
-                raise refusal(f"{path}: {name} has cells of {self.stored} with {next(k for k in KEYS if k in attributes)}: real numbers are needed")
+                raise refusal(f"{path}: {name} has cells of {self.stored} and the attribute {next(k for k in KEYS if k in attributes)}, which needs real numbers: "
+                              "convert the cells")
             attributes, default_fill = {}, False
         self.unsigned = self._unsigned(attributes)
         self.raw = np.dtype(self.stored.str.replace("i", "u")) if self.unsigned else self.stored
@@ -52,7 +53,7 @@ class Cells:
         value = attributes["_Unsigned"]
         text = (value.decode("latin1") if isinstance(value, bytes) else str(value)).lower()
         if text not in ("true", "false") or self.stored.kind not in "iu" or (text == "false" and self.stored.kind == "u"):
-            raise refusal(f"{self.path}: {self.name} has cells of {self.stored.name} and _Unsigned = {value!r}: true or false for signed whole numbers is needed")
+            raise refusal(f"{self.path}: {self.name} has cells of {self.stored.name} and _Unsigned = {value!r}: write true or false, for signed integers only")
         return text == "true" and self.stored.kind == "i"
 
     def _numbers(self, attributes: dict[str, Any], key: str) -> np.ndarray:
@@ -65,7 +66,7 @@ class Cells:
             numbers = np.asarray([None])
         if numbers.dtype.kind not in "biuf":
             text = value.decode("latin1") if isinstance(value, bytes) else str(value)
-            raise refusal(f"{self.path}: the attribute {key} of {self.name} is '{text[:80]}', which is no number: write it as one")
+            raise refusal(f"{self.path}: the attribute {key} of {self.name} is '{text[:80]}': write it as a number, not as text")
         return numbers
 
     def _one(self, attributes: dict[str, Any], key: str) -> Any:
@@ -73,11 +74,11 @@ class Cells:
         if key not in attributes:
             return None
         if numbers.size != 1 or not np.isfinite(numbers[0]):
-            raise refusal(f"{self.path}: the attribute {key} of {self.name} is {numbers.tolist()}: one number is needed")
+            raise refusal(f"{self.path}: the attribute {key} of {self.name} is {numbers.tolist()}: write one finite number")
         return numbers[0]
 
     def _in_type(self, number: Any) -> Any:
-        """The same number as a cell; None where no cell can be it."""
+        """The number in the type of the cells; None if no cell can have this value."""
         if self.raw.kind == "f":
             with np.errstate(over="ignore"):
                 cell = self.raw.type(number)
@@ -95,7 +96,7 @@ class Cells:
         return self._same_bits(int(number))
 
     def _same_bits(self, whole: int) -> int:
-        """Of unsigned cells in a signed type attributes are signed as well."""
+        """The unsigned number that a signed attribute means if cells are unsigned numbers in a signed type."""
         return whole + (1 << 8 * self.raw.itemsize) if self.unsigned and -(1 << (8 * self.raw.itemsize - 1)) <= whole < 0 else whole
 
     def _limits(self, attributes: dict[str, Any], packed: bool) -> tuple[Any, Any]:
@@ -105,9 +106,9 @@ class Cells:
             if key not in attributes:
                 continue
             if numbers.size != count or np.isnan(numbers.astype("f8")).any():
-                raise refusal(f"{self.path}: the attribute {key} of {self.name} is {numbers.tolist()}: {'one number is' if count == 1 else 'two numbers are'} needed")
+                raise refusal(f"{self.path}: the attribute {key} of {self.name} is {numbers.tolist()}: write {'one number' if count == 1 else 'two numbers'}")
             if packed and numbers.dtype.kind == "f" and self.raw.kind != "f":
-                raise refusal(f"{self.path}: {self.name} is packed in {self.stored.name}, and {key} is of {numbers.dtype.name}: it has to be of the packed type")
+                raise refusal(f"{self.path}: {self.name} is packed in {self.stored.name}, but {key} has the type {numbers.dtype.name}: write it in the packed type")
             for i, number in enumerate(numbers if count == 2 else [numbers[0]] if key == "valid_min" else [None, numbers[0]]):
                 if number is not None:
                     more = [n for n in (limits[i], number) if n is not None]
@@ -115,7 +116,7 @@ class Cells:
         return tuple(self._limit(number, i) for i, number in enumerate(limits))  # type: ignore[return-value]
 
     def _limit(self, number: Any, side: int) -> Any:
-        """The first, or last, cell that is valid; None where all are."""
+        """The first (side 0) or last (side 1) valid cell value; None if there is no limit."""
         if number is None or (math.isinf(number) and (number > 0) == (side == 1)):
             return None
         if self.raw.kind == "f":
@@ -130,20 +131,20 @@ class Cells:
 
     @property
     def plain(self) -> bool:
-        """Are the cells what is stored, whatever they are?"""
+        """Do the stored cells need no conversion and no check?"""
         return not self.fills and self.low is None and self.high is None and self.scale is None and self.offset is None and not self.unsigned
 
     def values(self, stored: np.ndarray, first: int = 0, step: int = 1) -> np.ndarray:
-        """What stored cells [z][y][x] stand for. first, step: their planes, for the sentence."""
+        """The values of stored cells [z][y][x]. first, step: the numbers of their planes, for messages."""
         stored = np.asarray(stored)
         if self.unsigned:
             stored = stored.view(stored.dtype.str.replace("i", "u"))
         for fill in self.fills:
             self._refuse_where(np.isnan(stored) if fill != fill else stored == fill, f"{fill}", first, step)
         if self.low is not None:
-            self._refuse_where(_outside(stored, self.low, -1), f"below {self.low}, the first that is valid", first, step)
+            self._refuse_where(_outside(stored, self.low, -1), f"below the valid minimum {self.low}", first, step)
         if self.high is not None:
-            self._refuse_where(_outside(stored, self.high, 1), f"above {self.high}, the last that is valid", first, step)
+            self._refuse_where(_outside(stored, self.high, 1), f"above the valid maximum {self.high}", first, step)
         if self.scale is None and self.offset is None:
             return stored
         out = stored.astype(self.dtype)
@@ -160,7 +161,7 @@ class Cells:
 
 
 def _outside(stored: np.ndarray, limit: Any, side: int) -> np.ndarray:
-    """Limits of whole numbers may lie outside the type: no cell is valid then."""
+    """The cells outside a limit. A limit of integers may lie outside their type: then no cell is valid."""
     if stored.dtype.kind in "iu":
         info = np.iinfo(stored.dtype)
         if not info.min <= limit <= info.max:
@@ -170,7 +171,8 @@ def _outside(stored: np.ndarray, limit: Any, side: int) -> np.ndarray:
 
 
 class Decoded:
-    """An array as what its cells stand for. index: of a first dimension, time, that is not taken along. check: is called with a key before it is read."""
+    """An array that converts stored cells to their values. index: the step of a first dimension, time, which the array does not have. check: called with
+    each key before it is read."""
 
     def __init__(self, source: Any, cells: Cells, chunks: Any = None, index: int | None = None, check: Any = None):
         self.source, self.cells, self.index, self.check, self.dtype = source, cells, index, check, cells.dtype
@@ -193,18 +195,18 @@ class Decoded:
 # ------------------------------------------------------------------ dimensions by their names
 
 def order_of(names: Any, axes: Any, what: str) -> tuple[int, ...] | None:
-    """Where z, y and x are stored, of an array whose dimensions have names; None where that is z, y, x, or the names do not say.
-    axes: the attribute `axis` of their coordinates, or None."""
+    """The stored dimensions of z, y and x in an array whose dimensions have names; None if they are stored as z, y, x, or the names do not say. axes: the
+    attributes `axis` of their coordinates, or None."""
     names = [str(name) for name in names]
     letters = [_letter(name, axis) for name, axis in zip(names, axes)]
     known = [letter for letter in letters if letter is not None]
     if len(names) == 2 and (letters[0] == "x" or letters[1] == "z" or (letters[1] == "y" and letters[0] != "z")):
-        raise refusal(f"{what} has the dimensions {', '.join(names)}, and a grid of two y, x: turn it (xarray: a.transpose(...))")
+        raise refusal(f"{what} has the dimensions {', '.join(names)}, but a grid of two dimensions has y, x: turn it (xarray: a.transpose(...))")
     if len(names) != 3 or len(set(known)) != len(known) or all(letter in (None, "zyx"[i]) for i, letter in enumerate(letters)):
         return None
     if len(known) == 3:
         return tuple(letters.index(letter) for letter in "zyx")
-    raise refusal(f"{what} has the dimensions {', '.join(names)}, and a grid z, y, x: turn it (xarray: a.transpose(...)), and name all of them")
+    raise refusal(f"{what} has the dimensions {', '.join(names)}, but a grid has z, y, x: turn it (xarray: a.transpose(...)), and name all dimensions")
 
 
 def _letter(name: str, axis: Any) -> str | None:
@@ -215,7 +217,7 @@ def _letter(name: str, axis: Any) -> str | None:
 
 
 def array_of(source: Any, cells: Cells, order: tuple[int, ...] | None, name: str, path: pathlib.Path | None, keep: Any = None) -> ObjectArray:
-    """Cells decoded and dimensions turned, as far as that is needed."""
+    """An Array of `source`, with its dimensions turned to z, y, x if that is needed."""
     if order is None:
         return ObjectArray(source, name, path, keep)
     turned = Turned(source, order)

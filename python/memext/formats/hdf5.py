@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HDF5 by h5py. Contiguous datasets are read without the library, where they lie."""
+"""Reads and writes HDF5, by h5py. Contiguous datasets are read from the file directly, without the library."""
 from __future__ import annotations
 
 import math
@@ -53,23 +53,23 @@ def _found(file: Any, path: pathlib.Path, dataset: str | None, rank: int | None)
 
 
 def attributes_of(data: Any) -> dict[str, Any]:
-    """Those that say what cells stand for. Attributes of NetCDF are vectors of one."""
+    """The attributes that say what cells mean. Attributes of NetCDF are vectors of length one."""
     return {key: data.attrs[key] for key in KEYS if key in data.attrs}
 
 
 def default_fill(data: Any) -> bool:
-    """Was this written by NetCDF, whose cells that nobody wrote have a value of their own?"""
+    """Was the file written by NetCDF? It has a fill value for cells that were never written."""
     return "_NCProperties" in data.file.attrs
 
 
 def filled(data: Any) -> bool:
-    """Has NetCDF given this dataset a value for cells that nobody wrote?"""
+    """Has NetCDF given this dataset a fill value for cells that were never written?"""
     import h5py
     return data.id.get_create_plist().fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED
 
 
 def dimensions_of(data: Any) -> tuple[list[str], list[Any]]:
-    """Their labels or the names of their scales, and the attribute `axis` of these."""
+    """The labels of the dimensions, or the names of their scales, and the attributes `axis` of the scales."""
     names, axes = [], []
     for i in range(len(data.shape)):
         dimension = data.dims[i]
@@ -80,7 +80,8 @@ def dimensions_of(data: Any) -> tuple[list[str], list[Any]]:
 
 
 def raw_dataset(data: Any, name: str, path: pathlib.Path) -> RawArray | None:
-    """A dataset where it lies; None where it is no plain piece of the file. Numbers that are narrower than their bytes are converted by the library."""
+    """A dataset that is read directly from its place in the file; None if it is not one plain piece. The library itself must convert numbers that use only
+    some of their bits."""
     import h5py
     offset, plist = data.id.get_offset(), data.id.get_create_plist()
     # Cells that nobody wrote are nowhere, and have an offset all the same behind a block of the user's.
@@ -92,7 +93,8 @@ def raw_dataset(data: Any, name: str, path: pathlib.Path) -> RawArray | None:
 
 
 def check_written(data: Any, name: str, path: pathlib.Path, cells: Cells) -> None:
-    """Cells that nobody wrote read as the dataset's fill value: refused where this is no value, or all are so, else told."""
+    """Checks for cells that were never written, which HDF5 reads as the fill value. Refuses the dataset if that is not a value, or if nothing was written;
+    otherwise warns."""
     import h5py
     plist = data.id.get_create_plist()
     if data.size == 0 or plist.get_external_count() > 0:
@@ -101,7 +103,7 @@ def check_written(data: Any, name: str, path: pathlib.Path, cells: Cells) -> Non
         _check_mapped(data, f"{path}: {name}", cells)
         return
     if data.id.get_space_status() == h5py.h5d.SPACE_STATUS_NOT_ALLOCATED:
-        raise refusal(f"{path}: {name} was made, but nothing was ever written to it: it has no cells")
+        raise refusal(f"{path}: the dataset {name} exists, but nothing was ever written to it: write its cells first")
     if data.chunks is None or (fill := fill_of(data)) is None or _stands_for_none(fill, cells):
         return
     all_of_them = int(np.prod([-(-n // c) for n, c in zip(data.shape, data.chunks)], dtype=object))
@@ -110,26 +112,27 @@ def check_written(data: Any, name: str, path: pathlib.Path, cells: Cells) -> Non
 
 
 def _stands_for_none(fill: Any, cells: Cells) -> bool:
-    """Do attributes say so? Such cells are refused when they are read."""
+    """Do the attributes say that this fill value means no value? Then such cells are refused when they are read."""
     return any(f == fill or (f != f and fill != fill) for f in cells.fills)
 
 
 def _check_mapped(data: Any, what: str, cells: Cells) -> None:
-    """Cells of a virtual dataset that no source has read as its fill value too."""
+    """Checks a virtual dataset for cells that no source has, which also read as the fill value."""
     boxes = [tuple(zip(*source.vspace.get_select_bounds())) for source in data.virtual_sources()]
     counts = [source.vspace.get_select_npoints() for source in data.virtual_sources()]
     missing = data.size - (covered := _covered(boxes, counts))
     fill = fill_of(data) if covered == sum(counts) else np.nan  # HDF5 fills nothing where those that overlap are as many as all cells
     if missing <= 0 or _stands_for_none(fill, cells):
         return
-    text = f"{what}: {missing} of {data.size} cells are mapped to no source"
+    text = f"{what}: {missing} of {data.size} cells have no source"
     if fill is None or fill != fill:
-        raise refusal(f"{text}, and have no value: fill them in a copy")
-    warnings.warn(f"{text}: they are the fill value {fill}", stacklevel=5)
+        raise refusal(f"{text} and no value: fill them in a copy")
+    warnings.warn(f"{text}, so they have the fill value {fill}", stacklevel=5)
 
 
 def _covered(boxes: list[tuple], counts: list[int]) -> int:
-    """Cells in boxes of (first, last) along each dimension. Where one is no whole box, or there are too many to see which overlap, those of all of them."""
+    """The number of cells in boxes of (first, last) along each dimension. The sum of `counts` if a selection is not a full box, or if there are too many to
+    find the overlaps."""
     boxes = [(*box, *[(0, 0)] * (3 - len(box))) for box in boxes]
     edges = [sorted({e for box in boxes for e in (box[i][0], box[i][1] + 1)}) for i in range(3)]
     whole = all(math.prod(last + 1 - first for first, last in box) == count for box, count in zip(boxes, counts))
@@ -150,19 +153,19 @@ def fill_of(data: Any) -> Any:
 
 
 def unwritten(what: str, missing: int, all_of_them: int, fill: Any) -> None:
-    """Chunks that are not there: told where they stand for a number, refused where they do not."""
+    """Warns of chunks that are missing if their fill value is a number, and refuses them otherwise."""
     if missing <= 0:
         return
     text = f"{what}: {missing} of {all_of_them} chunks were never written"
     if fill is None or fill != fill:
         raise refusal(f"{text}, and their cells have no value: fill them in a copy")
-    warnings.warn(f"{text}: their cells are the fill value {fill}", stacklevel=5)
+    warnings.warn(f"{text}, so their cells have the fill value {fill}", stacklevel=5)
 
 
 def check_sources(data: Any, name: str, path: pathlib.Path, depth: int = 0) -> None:
-    """Files that a dataset is made of: what is not there reads as its fill value, and what is cut short as 0, without an error."""
+    """Checks the files that a dataset consists of. HDF5 silently reads a missing file as the fill value, and a file that is cut short as 0."""
     if depth > 8:
-        raise refusal(f"{path}: {name} is made of itself: its virtual sources name one another")
+        raise refusal(f"{path}: {name} refers to itself through its virtual sources, or they are more than 8 deep: copy its cells into a plain dataset")
     if data.is_virtual:
         for source in data.virtual_sources():
             _check_virtual(data, name, path, source, depth)
@@ -174,21 +177,22 @@ def check_sources(data: Any, name: str, path: pathlib.Path, depth: int = 0) -> N
         cells = pathlib.Path(prefix) / os.fsdecode(file)
         whole = count >= 2**63  # H5F_UNLIMITED
         if not cells.is_file() or (not whole and cells.stat().st_size < offset + count):
-            raise refusal(f"{path}: {name} has its cells in {cells}, which is {'shorter than it says' if cells.is_file() else 'not there'}")
+            fault = "is shorter than the dataset says: copy it again" if cells.is_file() else "does not exist: put the file there"
+            raise refusal(f"{path}: {name} has its cells in {cells}, which {fault}")
 
 
 def _check_virtual(data: Any, name: str, path: pathlib.Path, mapped: Any, depth: int) -> None:
     import h5py
     file_name, dataset = mapped.file_name, mapped.dset_name
     if "%" in file_name.replace("%%", "") or "%" in dataset.replace("%%", ""):
-        raise refusal(f"{path}: {name} is made of a series of datasets, {file_name}:{dataset}, of which nobody says how many there are: copy it into one")
+        raise refusal(f"{path}: {name} consists of a series of datasets, {file_name}:{dataset}, whose number is not stored: copy it into one dataset")
     file_name, dataset = file_name.replace("%%", "%"), dataset.replace("%%", "%")
     here = file_name in (".", "")
     prefix = os.environ.get("HDF5_VDS_PREFIX", "").replace("${ORIGIN}", str(path.parent.absolute()))
     places = [path] if here else [p / file_name for p in ((pathlib.Path(prefix),) if prefix else (path.parent, pathlib.Path()))]
     found = next((p for p in places if p.is_file()), None)
     if found is None:
-        raise refusal(f"{path}: {name} is made of {file_name}:{dataset}, and there is no file {places[0]}")
+        raise refusal(f"{path}: {name} needs {file_name}:{dataset}, but the file {places[0]} does not exist: put it there")
     if here:
         _check_source(data.file, mapped.src_space, mapped.vspace.get_select_npoints(), dataset, name, path, path, depth)
         return
@@ -200,11 +204,11 @@ def _check_source(file: Any, asked: Any, cells: int, dataset: str, name: str, pa
     import h5py
     source = file.get(dataset)
     if not isinstance(source, h5py.Dataset):
-        raise refusal(f"{path}: {name} is made of {found}:{dataset}, and there is no such dataset")
+        raise refusal(f"{path}: {name} needs {found}:{dataset}, but that file has no dataset {dataset}")
     part = asked.get_select_type() == h5py.h5s.SEL_HYPERSLABS
     needed = tuple(last + 1 for last in asked.get_select_bounds()[1]) if part else source.shape
     if any(n > there for n, there in zip(needed, source.shape)) or (not part and source.size != cells):
-        raise refusal(f"{path}: {name} is made of {needed if part else cells} cells of {found}:{dataset}, which has the shape {source.shape}")
+        raise refusal(f"{path}: {name} needs {needed if part else cells} cells of {found}:{dataset}, but that dataset has the shape {source.shape}")
     check_sources(source, dataset, found, depth + 1)
     check_written(source, dataset, found, Cells(source.dtype, {}, dataset, found))
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""NRRD and MetaImage: headers of text that say where raw cells are. The same rules as runtime/grid/nrrd.c and metaimage.c, tested with the same cases."""
+"""Reads NRRD and MetaImage, whose text headers say where raw cells are. The rules are those of runtime/grid/nrrd.c and metaimage.c, and the same cases test
+them."""
 from __future__ import annotations
 
 import pathlib
@@ -39,14 +40,14 @@ _SEVERAL = re.compile(r"%[0-9]*d.*[ \t][-+]?[0-9]+[ \t]+[-+]?[0-9]+([ \t]+[-+]?[
 def _extents(words: str, what: str, path: pathlib.Path) -> tuple[int, ...]:
     numbers = [int(word) for word in words.split()] if re.fullmatch(r"[0-9+\- \t]+", words) and re.fullmatch(r"([-+]?[0-9]+[ \t]*)+", words) else []
     if len(numbers) != 3 or min(numbers, default=0) < 1:
-        raise refusal(f"{path}: {what} '{words}' are not 3 positive whole numbers: an array of 3 dimensions is needed")
+        raise refusal(f"{path}: {what} '{words}' are not 3 positive integers: give an array of 3 dimensions")
     return tuple(numbers[::-1])
 
 
 def _whole(header: dict[str, str], key: str, least: int, path: pathlib.Path) -> int:
     text = header.get(key, "0")
     if not re.fullmatch(r"[-+]?[0-9]+", text) or int(text) < least:
-        raise refusal(f"{path}: {key} '{text}' is no whole number from {least} on")
+        raise refusal(f"{path}: {key} '{text}' is not an integer of at least {least}")
     return int(text)
 
 
@@ -60,7 +61,7 @@ def _cells(path: pathlib.Path, data: pathlib.Path, begin: int, shape: tuple[int,
     if not data.exists():
         raise refusal(f"{path} says that its cells are in {data}: No such file or directory")
     if not data.is_file():
-        raise refusal(f"{path} says that its cells are in {data}, which is no regular file")
+        raise refusal(f"{path} says that its cells are in {data}, which is not a regular file")
     if lines > 0:
         begin = _behind(data, begin, lines)
     size = int(np.prod(shape, dtype=object)) * dtype.itemsize
@@ -83,13 +84,13 @@ def _behind(data: pathlib.Path, at: int, lines: int) -> int:
 
 
 def nrrd(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
-    """NRRD with raw cells, attached (.nrrd) or detached (.nhdr); x is the first axis of the header."""
+    """Opens a NRRD file with raw cells, attached (.nrrd) or detached (.nhdr). x is the first axis of the header."""
     header: dict[str, str] = {}
     pairs: set[str] = set()
     with path.open("rb") as file:
         first = file.readline(64).rstrip(b"\r\n")
         if not re.fullmatch(rb"NRRD000[1-5]", first):
-            raise refusal(f"{path} is no NRRD file of version 1 to 5")
+            raise refusal(f"{path} is not a NRRD file of version 1 to 5")
         line = b""
         while (line := file.readline(_MOST_LINE_BYTES)) not in (b"", b"\n", b"\r\n"):
             _nrrd_line(line.decode("latin1").rstrip("\r\n"), header, pairs, path)
@@ -104,7 +105,7 @@ def nrrd(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
     if header["encoding"].lower() != "raw":
         raise refusal(f"{path} is encoded as '{header['encoding']}': only raw cells can be read in place; convert it (unu save -e raw)")
     if header.get("dimension", "3") != "3":
-        raise refusal(f"{path} has {header['dimension']} dimensions: 3 are needed")
+        raise refusal(f"{path} has {header['dimension']} dimensions: give an array of 3")
     kind = _NRRD_TYPES.get(header["type"].lower())
     if kind is None:
         raise refusal(f"{path}: the type '{header['type']}' is not known: convert it")
@@ -115,9 +116,9 @@ def nrrd(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
                       f"{path}: its header does not say the byte order (endian: little)")
     detached = header.get("data file")
     if detached is not None and (not detached or detached.startswith("LIST") or _SEVERAL.search(detached)):
-        raise refusal(f"{path} has its cells in several files ({detached}); put them into one")
+        raise refusal(f"{path} has its cells in several files ({detached}): put them into one")
     if detached is None and not attached:
-        raise refusal(f"{path}: its header neither ends with an empty line, with cells behind, nor names their file")
+        raise refusal(f"{path}: its header neither ends with an empty line before the cells, nor names their file (data file: NAME)")
     lines, skip = _whole(header, "line skip", 0, path), _whole(header, "byte skip", -1, path)
     array = _cells(path, path.parent / detached if detached else path, 0 if detached else begin, shape,
                    np.dtype((">" if order == "big" else "<") + kind), skip, lines)
@@ -125,7 +126,7 @@ def nrrd(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
 
 
 def _nrrd_line(text: str, header: dict[str, str], pairs: set[str], path: pathlib.Path) -> None:
-    """`field: value`; `key:=value` is the user's own."""
+    """Reads a line `field: value`. A line `key:=value` is the user's own."""
     if text.startswith("#"):
         return
     key, colon, value = text.partition(":")
@@ -136,7 +137,7 @@ def _nrrd_line(text: str, header: dict[str, str], pairs: set[str], path: pathlib
         return
     if not colon or key not in _NRRD_FIELDS | _NRRD_OTHERS:
         shown = re.match("[ -~]{0,80}", text)[0]  # type: ignore[index]  # cells may have been taken for a line
-        raise refusal(f"{path}: its header has the line '{shown}', which is no field of NRRD: 'field: value' or 'key:=value' is needed")
+        raise refusal(f"{path}: its header has the line '{shown}', which is not a field of NRRD: write 'field: value' or 'key:=value'")
     if key in _NRRD_FIELDS:
         _take(header, key, value.strip(" \t"), path)
 
@@ -151,7 +152,7 @@ def _turned(array: RawArray, labels: str, path: pathlib.Path) -> Array:
 
 
 def metaimage(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
-    """MetaImage with raw cells, attached (.mha) or detached (.mhd)."""
+    """Opens a MetaImage file with raw cells, attached (.mha) or detached (.mhd)."""
     header: dict[str, str] = {}
     with path.open("rb") as file:
         while "ElementDataFile" not in header and (line := file.readline(_MOST_LINE_BYTES)):
@@ -159,33 +160,33 @@ def metaimage(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array
             key, equals, value = text.partition("=")
             key = key.strip(" \t")
             if text and (not equals or ":" in key):
-                raise refusal(f"{path} is no MetaImage: a line of its header has no '='")
+                raise refusal(f"{path} is not a MetaImage file: a line of its header has no '='")
             if key in _META_KEYS:
                 _take(header, key, value.strip(" \t"), path)
         begin = file.tell()
     _only_one(path, dataset)
-    for key, means in (("CompressedData", "is compressed: only raw cells can be read in place; convert it"), ("BinaryData", "has its cells as text; write them as binary data")):
+    for key, means in (("CompressedData", "is compressed: only raw cells can be read in place; convert it"), ("BinaryData", "has its cells as text: write them as binary data")):
         if _truth(header, key, "False" if key == "CompressedData" else "True", path) == (key == "CompressedData"):
             raise refusal(f"{path} {means} ({key} = {header[key]})")
     for key in ("ElementDataFile", "ElementType", "DimSize"):
         if key not in header:
-            raise refusal(f"{path}: its header lacks {key}: it names no {key}")
+            raise refusal(f"{path}: its header lacks {key}: add a line '{key} = ...'")
     if header.get("NDims", "3") != "3":
-        raise refusal(f"{path} has {header['NDims']} dimensions; a grid has 3")
+        raise refusal(f"{path} has {header['NDims']} dimensions: give an array of 3")
     if header.get("ElementNumberOfChannels", "1") != "1":
-        raise refusal(f"{path} has {header['ElementNumberOfChannels']} numbers a cell (ElementNumberOfChannels); write each to a file of its own")
+        raise refusal(f"{path} has {header['ElementNumberOfChannels']} numbers for each cell (ElementNumberOfChannels): write each to a file of its own")
     kind = _META_TYPES.get(header["ElementType"])
     if kind is None:
-        raise refusal(f"{path} has elements {header['ElementType']}: {', '.join(_META_TYPES)} are known")
+        raise refusal(f"{path} has the ElementType {header['ElementType']}, and memext reads {', '.join(_META_TYPES)}: convert it")
     orders = {_truth(header, key, "False", path) for key in ("BinaryDataByteOrderMSB", "ElementByteOrderMSB") if key in header}
     if len(orders) > 1:
         raise refusal(f"{path}: BinaryDataByteOrderMSB and ElementByteOrderMSB say different byte orders: leave one of them out")
     name, skip = header["ElementDataFile"], _whole(header, "HeaderSize", -1, path)
     if not name or name.upper().startswith("LIST") or _SEVERAL.search(name):
-        raise refusal(f"{path} has its cells in several files ({name}); put them into one")
+        raise refusal(f"{path} has its cells in several files ({name}): put them into one")
     local = name in ("LOCAL", "Local", "local")
     if local and skip > 0:
-        raise refusal(f"{path}: HeaderSize = {skip} with cells behind the header: readers count it from different places; leave it out")
+        raise refusal(f"{path} has HeaderSize = {skip}, but its cells follow the header: readers disagree what this means, so leave HeaderSize out")
     return _cells(path, path if local else path.parent / name, begin if local else 0, _extents(header["DimSize"], "the sizes (DimSize)", path),
                   np.dtype((">" if True in orders else "<") + kind), skip)
 
@@ -199,4 +200,4 @@ def _truth(header: dict[str, str], key: str, default: str, path: pathlib.Path) -
 
 def _only_one(path: pathlib.Path, dataset: str | None) -> None:
     if dataset is not None:
-        raise refusal(f"{path} is one array and has none that is called {dataset}: leave the name out")
+        raise refusal(f"{path} is a single array and has no datasets: leave the name {dataset} out")

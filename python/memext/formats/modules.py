@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the formats have in common: their libraries, and names of arrays within a file."""
+"""Functions that several formats use: they import libraries, and choose an array within a file."""
 from __future__ import annotations
 
 import errno
@@ -10,19 +10,23 @@ from ..errors import refusal
 
 
 def module(name: str, what: Any) -> Any:
+    """The package that reads or writes the file `what`. Raises MemextError with errno ENOTSUP if it is not installed."""
     try:
         return __import__(name)
     except ImportError:
-        raise refusal(f"{what} is read by the package {name}, which is not installed: pip install {name}", errno.ENOTSUP) from None
+        raise refusal(f"{what} needs the package {name}, which is not installed: pip install {name}", errno.ENOTSUP) from None
 
 
 def choose(ranks: Mapping[str, int], wanted: str | None, path: Any, rank: int | None = None) -> str:
-    """ranks: of all arrays by name. Without a wish of so many dimensions: those of three, or where there are none those of two."""
+    """The name of the array to open. ranks: the dimensions of all arrays, by name. rank: the dimensions to look for; None: three, or two if no array has
+    three."""
     if isinstance(wanted, str) and ranks.get(wanted.strip("/")) in ((2, 3) if rank is None else (rank,)):
         return wanted.strip("/")
     wished = rank or (3 if 3 in ranks.values() else 2)
     names = [n for n, r in ranks.items() if r == wished]
     if wanted is None and len(names) == 1:
         return names[0]
-    none = f"(none of {'two' if rank == 2 else 'three or two' if rank is None else 'three'} dimensions)"
-    raise refusal(f"{path} has the arrays {', '.join(names) or none}: name one of them, open(path, NAME)")
+    if not names:
+        several, others = {2: "two", 3: "three"}.get(rank, "three or two"), f" (it has {', '.join(ranks)})" if ranks else ""  # type: ignore[arg-type]
+        raise refusal(f"{path} has no array of {several} dimensions{others}: open another file")
+    raise refusal(f"{path} has the arrays {', '.join(names)}: name one of them, open(path, NAME)")

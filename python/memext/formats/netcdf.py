@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""NetCDF by netCDF4, h5netcdf or h5py, whichever is there. What they convert of their own is turned off: cf.py says what cells stand for."""
+"""Reads NetCDF, by the first of netCDF4, h5netcdf and h5py that is installed. Their own conversions are turned off; cf.py interprets the cells."""
 from __future__ import annotations
 
 import errno
@@ -24,8 +24,8 @@ class _Variable(NamedTuple):
 
 
 def netcdf(path: pathlib.Path, dataset: str | None = None, rank: int | None = None, **_: Any) -> Array:
-    """Variables of three dimensions or two, or NAME[STEP] of one that has a first one more; contiguous ones of HDF5 are read without the library, where they
-    lie."""
+    """Opens a variable of three or two dimensions, or NAME[STEP] of a variable that has one more dimension, its first. Contiguous variables of HDF5 files
+    are read from the file directly."""
     try:
         file, variables = _open(path)
     except OSError as error:
@@ -38,7 +38,7 @@ def netcdf(path: pathlib.Path, dataset: str | None = None, rank: int | None = No
 
 
 class _Chunked:
-    """A variable of y and x."""
+    """A variable with the dimensions y and x."""
 
     def __init__(self, variable: _Variable):
         self.source, self.dtype, self.shape = variable.source, variable.source.dtype, tuple(variable.source.shape)
@@ -49,7 +49,7 @@ class _Chunked:
 
 
 class _AtStep:
-    """One step of a variable of y and x."""
+    """One step of a variable with the dimensions time, y and x."""
 
     def __init__(self, variable: _Variable, index: int):
         self.source, self.index, self.dtype, self.shape = variable.source, index, variable.source.dtype, tuple(variable.source.shape[1:])
@@ -68,14 +68,14 @@ def _found(file: Any, variables: dict[str, _Variable], path: pathlib.Path, datas
     if wanted in ranks and ranks[wanted] == 4 and index is None:
         steps = variables[wanted].source.shape[0]
         if steps != 1:
-            raise refusal(f"{path}: {wanted} has four dimensions: name one of its {steps} steps, open(path, '{wanted}[0]')")
+            raise refusal(f"{path}: {wanted} has four dimensions: name one of its {steps} steps, as in open(path, '{wanted}[0]')")
         index = 0
     if index is None:
         name = choose(ranks, wanted, path, rank)
     else:
         name = choose({n: r - 1 for n, r in ranks.items()}, wanted, path, rank)
         if not 0 <= index < variables[name].source.shape[0]:
-            raise refusal(f"{path}: {dataset}: {name} has steps 0 to {variables[name].source.shape[0] - 1}")
+            raise refusal(f"{path}: {dataset} does not exist: {name} has the steps 0 to {variables[name].source.shape[0] - 1}")
     v = variables[name]
     cells = Cells(v.source.dtype, v.attributes, name, path, True, _is_filled(path, name) if v.filled is None else v.filled)
     count = ranks[name] - (index is not None)
@@ -101,7 +101,7 @@ def _open(path: pathlib.Path) -> tuple[Any, dict[str, _Variable]]:
             pass
     h5py = module("h5py", path)
     if not h5py.is_hdf5(path):
-        raise refusal(f"{path} is no NetCDF4 file but an older one, which the package netCDF4 reads: pip install netCDF4", errno.ENOTSUP) from None
+        raise refusal(f"{path} is not a NetCDF4 file; an older one needs the package netCDF4: pip install netCDF4", errno.ENOTSUP) from None
     file = h5py.File(path, "r")
     found: dict[str, _Variable] = {}
 
@@ -127,7 +127,7 @@ def _by_netcdf4(path: pathlib.Path) -> tuple[Any, dict[str, _Variable]]:
         return None
 
     def fill(v: Any) -> bool | None:
-        """Of classic files it is always so."""
+        """Was the variable filled? In classic files it always was."""
         if not file.data_model.startswith("NETCDF4"):
             return True
         return v.get_fill_value() is not None if hasattr(v, "get_fill_value") else None
@@ -156,7 +156,7 @@ def _by_h5netcdf(path: pathlib.Path) -> tuple[Any, dict[str, _Variable]]:
 
 
 def _is_filled(path: pathlib.Path, name: str) -> bool:
-    """By h5py, if it is there."""
+    """Was the variable filled? True if h5py, which could tell, is not installed."""
     try:
         import h5py
     except ImportError:
@@ -166,7 +166,8 @@ def _is_filled(path: pathlib.Path, name: str) -> bool:
 
 
 def _in_hdf5(path: pathlib.Path, name: str, cells: Cells, in_place: bool) -> RawArray | None:
-    """A variable of an HDF5 file where it lies; None where it is no plain piece of the file. Its chunks and sources are looked at, if h5py is there."""
+    """A variable of an HDF5 file that is read directly from its place; None if it is not one plain piece. If h5py is installed, its chunks and sources are
+    checked."""
     try:
         import h5py
     except ImportError:

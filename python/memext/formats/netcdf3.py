@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The length of a NetCDF 3 file by its header (CDF-1, 2 and 5). netCDF4 reads cells behind the end of the file as 0, without an error.
+"""Computes the length of a NetCDF 3 file from its header (CDF-1, 2 and 5). netCDF4 silently reads cells behind the end of the file as 0.
 https://docs.unidata.ucar.edu/netcdf-c/current/file_format_specifications.html"""
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Header:
             self.skip(_TYPE_BYTES[kind] * self.number(self.count))
 
     def end(self) -> int:
-        """The byte behind the last cell."""
+        """The position of the byte behind the last cell."""
         records = self.number(self.count)
         extents = []
         for _ in self.entries():
@@ -62,7 +62,7 @@ class _Header:
 
 
 def check_classic(path: pathlib.Path) -> None:
-    """Refuses a file that is cut short; other formats say so themselves."""
+    """Refuses a classic file that is cut short. The libraries of other formats do so themselves."""
     with path.open("rb") as file:
         head = file.read(4)
         if head[:3] != b"CDF" or head[3:] not in (b"\1", b"\2", b"\5"):
@@ -70,4 +70,4 @@ def check_classic(path: pathlib.Path) -> None:
         end: Any = _Header(file, head[3]).end()
     there = path.stat().st_size
     if there < end:
-        raise refusal(f"{path} has {there} bytes, and its header promises {end}: it is cut short", errno.EIO)
+        raise refusal(f"{path} has {there} bytes, but its header says {end}: the file is cut short", errno.EIO)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Arrays of other libraries as ours: numpy's, dask's, xarray's, and whatever has shape, dtype and slices."""
+"""Makes Arrays of the arrays of other libraries: numpy, dask, xarray, and any object with shape, dtype and slices."""
 from __future__ import annotations
 
 from typing import Any
@@ -14,28 +14,29 @@ from .hdf5 import dimensions_of
 
 
 def of_object(value: Any, name: str) -> Array:
-    """Any array of three dimensions, or two, as one of ours."""
+    """Any array of three or two dimensions, as an Array."""
     if isinstance(value, Array):
         return value
     if isinstance(value, Store):
         given = str(value.place_given)
-        raise refusal(f"{name}: the store {given} has the fields {', '.join(value.fields) or 'of no state'}: give one of them, memext.open({given!r})"
-                      f"[{(value.fields or ['u'])[0]!r}]")
+        if not value.fields:
+            raise refusal(f"{name}: the store {given} holds no state, so it has no fields: give another array")
+        raise refusal(f"{name}: the store {given} has the fields {', '.join(value.fields)}: give one of them, memext.open({given!r})[{value.fields[0]!r}]")
     if hasattr(value, "data_vars"):
-        raise refusal(f"{name} is a dataset of {', '.join(map(str, value.data_vars))}: name one of them")
+        raise refusal(f"{name} is a dataset with the variables {', '.join(map(str, value.data_vars))}: give one of them, dataset[NAME]")
     if not hasattr(value, "shape") or not isinstance(getattr(value, "dtype", None), np.dtype):  # lists; tensors, whose types are not numpy's
         try:
             value = array_of(value, name)
         except (ValueError, TypeError) as error:
-            raise refusal(f"{name} is no array: {error}") from error
+            raise refusal(f"{name} is not an array: {error}") from error
     flat = len(value.shape) == 2
     if isinstance(value, np.ma.MaskedArray) and value.ndim in (2, 3):
         check_mask(value, name, slice(0, len(value), 1), "row" if flat else "plane")
         value = value.data
     if len(value.shape) not in (2, 3):
-        raise refusal(f"{name} has {len(value.shape)} dimensions: a grid has three, z, y, x, or two, y, x")
+        raise refusal(f"{name} has {len(value.shape)} dimensions: give an array of three, z, y, x, or of two, y, x")
     if any(n != n for n in value.shape):
-        raise refusal(f"{name} has an extent that is not known yet: compute its chunks' sizes (dask: a.compute_chunk_sizes())")
+        raise refusal(f"{name} has an extent that is not known yet: compute the sizes of its chunks (dask: a.compute_chunk_sizes())")
     if isinstance(getattr(value, "dims", None), tuple) and hasattr(value, "attrs") and hasattr(value, "encoding"):
         return _of_xarray(value, name)
     order = order_of(*_dimensions(value), name)
@@ -45,7 +46,7 @@ def of_object(value: Any, name: str) -> Array:
 
 
 def _dimensions(value: Any) -> tuple[list[Any], list[Any]]:
-    """The names that a dataset of netCDF4, h5netcdf, h5py or zarr has for its dimensions, and the attribute `axis` of them."""
+    """The names of the dimensions of a dataset of netCDF4, h5netcdf, h5py or zarr, and their attributes `axis`."""
     if type(value).__module__.partition(".")[0] == "h5py":
         return dimensions_of(value)
     names = getattr(value, "dimensions", None)
@@ -57,7 +58,7 @@ def _dimensions(value: Any) -> tuple[list[Any], list[Any]]:
 
 
 class _Labelled:
-    """Cells of a DataArray or a Variable; what lies in a file is read as far as it is asked for."""
+    """The cells of a DataArray or a Variable. Only the cells that are asked for are read from its file."""
 
     def __init__(self, value: Any):
         self.variable, self.shape, self.dtype, self.chunks = getattr(value, "variable", value), value.shape, value.dtype, value.chunks
@@ -69,7 +70,8 @@ class _Labelled:
 
 
 def _of_xarray(value: Any, name: str) -> Array:
-    """Its dimensions by their names; what of the CF conventions its attributes still say, and cells that xarray left without a value."""
+    """An array of xarray. Its dimensions are ordered by their names. Attributes of the CF conventions that xarray left apply, and NaN means a cell without
+    a value if xarray has replaced fill values by it."""
     attributes = {key: value.attrs[key] for key in KEYS if key in value.attrs}
     if value.dtype.kind == "f" and any(key in value.encoding for key in ("_FillValue", "missing_value")):
         attributes.setdefault("_FillValue", np.nan)

@@ -18,33 +18,33 @@ from ..pieces import groups
 def check_length(array: RawArray, flat: bool = False) -> RawArray:
     there = os.stat(array.path).st_size - array.offset
     if there < array.nbytes:
-        raise refusal(f"{array.path} has {max(there, 0)} bytes from byte {array.offset} on; {shape_of(array.shape, flat)} cells of {array.dtype.name} are "
-                      f"{array.nbytes}", errno.EIO)
+        raise refusal(f"{array.path} has {max(there, 0)} bytes from byte {array.offset} on, but {shape_of(array.shape, flat)} cells of {array.dtype.name} need "
+                      f"{array.nbytes} bytes", errno.EIO)
     return array
 
 
 def npy(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
-    """numpy reads the header."""
+    """Opens a .npy file. numpy reads the header."""
     if dataset is not None:
-        raise refusal(f"{path} is one array and has none that is called {dataset}: leave the name out")
+        raise refusal(f"{path} is a single array and has no datasets: leave the name {dataset} out")
     try:
         with path.open("rb") as file:
             version = np.lib.format.read_magic(file)
             if version not in ((1, 0), (2, 0), (3, 0)):
-                raise ValueError(f"its version is {version[0]}.{version[1]}; 1.0, 2.0 and 3.0 are known")
+                raise ValueError(f"its version is {version[0]}.{version[1]}, and memext reads 1.0, 2.0 and 3.0")
             # 3.0 is 2.0 with names of fields in UTF-8
             shape, turned, dtype = (np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0)(file)
             offset = file.tell()
     except (ValueError, EOFError) as error:
-        raise refusal(f"{path} is no whole .npy file of numbers: {' '.join(str(error).split())}") from None
+        raise refusal(f"{path} is not a complete .npy file of numbers: {' '.join(str(error).split())}") from None
     if dtype.hasobject:
-        raise refusal(f"{path} is no whole .npy file of numbers: its cells are objects of Python")
+        raise refusal(f"{path} is not a .npy file of numbers: its cells are Python objects")
     if len(shape) not in (2, 3):
-        raise refusal(f"{path} has {len(shape)} dimension{'' if len(shape) == 1 else 's'}: grids have three, z, y, x, or two, y, x")
+        raise refusal(f"{path} has {len(shape)} dimension{'' if len(shape) == 1 else 's'}: give an array of three, z, y, x, or of two, y, x")
     if min(shape) < 0:
-        raise refusal(f"{path} is no whole .npy file of numbers: it has an extent of {min(shape)}")
+        raise refusal(f"{path} is not a complete .npy file of numbers: it has an extent of {min(shape)}")
     if len(shape) == 2 and turned:
-        raise refusal(f"{path} is in Fortran order; save it with numpy.ascontiguousarray(a)")
+        raise refusal(f"{path} is in Fortran order: save it with numpy.ascontiguousarray(a)")
     if len(shape) == 2:
         return Rows(check_length(RawArray(path, (shape[0], 1, shape[1]), dtype, offset), True))
     if not turned:
@@ -55,21 +55,21 @@ def npy(path: pathlib.Path, dataset: str | None = None, **_: Any) -> Array:
 
 def raw(path: pathlib.Path, dtype: Any = None, shape: Any = None, offset: int = 0, **_: Any) -> Array:
     if dtype is None or shape is None:
-        raise refusal(f"{path} says nothing of what it holds: open it with dtype and shape=(nz, ny, nx), and offset if cells do not begin "
-                      "with it")
+        raise refusal(f"{path} holds raw cells: give dtype= and shape=(nz, ny, nx), and offset= (in bytes) if the cells do not begin at "
+                      "byte 0")
     try:
         numbers, kind, begin = [operator.index(n) for n in shape], np.dtype(dtype), operator.index(offset)
     except TypeError as error:
-        raise refusal(f"{path}: dtype={dtype!r}, shape={shape!r}, offset={offset!r}: {error}") from None
+        raise refusal(f"{path} cannot be opened with dtype={dtype!r}, shape={shape!r}, offset={offset!r}: {error}") from None
     if len(numbers) not in (2, 3) or min(numbers) < 0 or begin < 0:
-        raise refusal(f"{path}: shape={shape!r}, offset={offset!r}: (nz, ny, nx), or (ny, nx), and bytes, none of them below 0, are needed")
+        raise refusal(f"{path} cannot be opened with shape={shape!r}, offset={offset!r}: give shape=(nz, ny, nx) or (ny, nx), and offset= in bytes, 0 or more")
     flat = len(numbers) == 2
     return as_users_have(check_length(RawArray(path, (numbers[0], 1, numbers[1]) if flat else tuple(numbers), kind, begin), flat), flat)
 
 
 def no_options(path: pathlib.Path, options: dict[str, Any]) -> None:
     if options:
-        raise MemextError(f"{path}: {', '.join(options)}: {path.suffix} files take no options; .h5 and .zarr do", errno.EINVAL)
+        raise MemextError(f"{path}: {path.suffix} files have no options: leave {', '.join(options)} out, or write .h5 or .zarr", errno.EINVAL)
 
 
 def write_npy(array: Array, path: pathlib.Path, dataset: str | None, flat: bool, **options: Any) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Zarr, of format 2 and 3, by zarr."""
+"""Reads and writes Zarr, of formats 2 and 3, by zarr."""
 from __future__ import annotations
 
 import base64
@@ -29,7 +29,7 @@ def is_zarr(path: pathlib.Path) -> bool:
 
 
 def is_own_folder(path: pathlib.Path) -> bool:
-    """May a new array take its place?"""
+    """May a new array replace this directory?"""
     return is_zarr(path) or not any(path.iterdir())
 
 
@@ -37,7 +37,7 @@ def zarr(path: pathlib.Path, dataset: str | None = None, rank: int | None = None
     data = module("zarr", path).open(str(path), mode="r")
     if hasattr(data, "shape"):
         if dataset is not None:
-            raise refusal(f"{path} is one array and has none that is called {dataset}: leave the name out")
+            raise refusal(f"{path} is a single array and has no datasets: leave the name {dataset} out")
         return _array(data, path.name, path, None)
     ranks: dict[str, int] = {}
 
@@ -63,7 +63,8 @@ def _array(data: Any, name: str, path: pathlib.Path, group: Any) -> Array:
 
 
 def _attributes(data: Any, attributes: dict[str, Any]) -> dict[str, Any]:
-    """As xarray writes them: _FillValue of reals is text in format 3, and in format 2 the array's own fill value."""
+    """The attributes of the CF conventions, as xarray writes them. In format 3, a floating-point _FillValue is text; in format 2, it is the array's own fill
+    value."""
     found = {key: attributes[key] for key in KEYS if key in attributes}
     fill = found.get("_FillValue")
     if isinstance(fill, str) and data.dtype.kind == "f":
@@ -87,7 +88,7 @@ def _dimensions(data: Any, attributes: dict[str, Any]) -> list[str]:
 
 
 def _axis(group: Any, name: str, dimension: str) -> Any:
-    """The attribute `axis` of a dimension's coordinate, which stands beside the array."""
+    """The attribute `axis` of a dimension's coordinate, an array in the same group."""
     if group is None or not dimension:
         return None
     beside = f"{name.rpartition('/')[0]}/{dimension}".strip("/")
@@ -98,8 +99,8 @@ def _axis(group: Any, name: str, dimension: str) -> Any:
 
 
 class _Chunks:
-    """Refuses, or tells of, chunks of a key that are not there, in a shard or by themselves: what is read of them is the array's fill value. Refuses those of
-    Blosc that are cut short: numcodecs before 0.13 reads what lies behind them in memory."""
+    """Checks for missing chunks of a key, as files or in a shard, which zarr reads as the array's fill value: refuses them, or warns. Also refuses chunks of
+    Blosc that are cut short, because numcodecs before 0.13 reads the memory behind them."""
 
     def __init__(self, data: Any, name: str, path: pathlib.Path, cells: Cells):
         self.what, self.fill, self.told = f"{path}: {name}", data.fill_value, False
@@ -128,10 +129,10 @@ class _Chunks:
         if self.fill is None or self.fill != self.fill:
             raise refusal(f"{text} were never written, and their cells have no value: fill them in a copy")
         self.told = True
-        warnings.warn(f"{text} were never written: their cells are the fill value {self.fill}", stacklevel=4)
+        warnings.warn(f"{text} were never written, so their cells have the fill value {self.fill}", stacklevel=4)
 
     def _missing_of(self, at: tuple[int, ...], file: pathlib.Path, key: tuple[slice, ...]) -> list[tuple[int, ...]]:
-        """Chunks of a shard within the key that its index does not have, as chunks of the array."""
+        """The chunks of a shard, within the key, that its index does not have, as chunks of the array."""
         assert self.index is not None
         inner, there = self.index
         present = there(file)
@@ -147,12 +148,12 @@ class _Chunks:
             head = opened.read(16)
         promised = struct.unpack("<I", head[12:])[0] if len(head) == 16 else 16
         if (there := file.stat().st_size) < promised:
-            raise refusal(f"{self.what}: chunk {'.'.join(map(str, at))} cannot be read: it has {there} bytes of {promised}, and is cut short")
+            raise refusal(f"{self.what}: chunk {'.'.join(map(str, at))} cannot be read, because it is cut short: it has {there} of {promised} bytes")
 
 
 def _shard_index(data: Any) -> tuple[tuple[int, ...], Callable[[pathlib.Path], Any]] | None:
-    """Of an array in shards: the shape of a chunk, and which of its chunks a shard has, by the index at its beginning or end: 16 bytes a chunk, all ones
-    for one that is not there, and a checksum. None where the index is another one, or cannot be read: zarr then says what there is."""
+    """For an array in shards: the shape of a chunk, and a function that says which chunks a shard has. It reads the index at the shard's beginning or end:
+    16 bytes for each chunk (all bits 1 for a missing one) and a checksum. None if the index has another form: then zarr itself finds what is missing."""
     codecs = getattr(getattr(data, "metadata", None), "codecs", ())
     shards, sharding = getattr(data, "shards", None), codecs[0] if codecs else None
     words = [type(c).__name__ for c in getattr(sharding, "index_codecs", ())]
@@ -176,19 +177,19 @@ def _shard_index(data: Any) -> tuple[tuple[int, ...], Callable[[pathlib.Path], A
 
 
 def _last_word(value: Any) -> str:
-    """Of an enumeration or a text."""
+    """The text of a value of an enumeration, or of a text."""
     return str(getattr(value, "value", value))
 
 
 def chunk_files(data: Any, path: pathlib.Path) -> Callable[[tuple[int, ...]], pathlib.Path]:
-    """Where zarr, of version 3 or 2, keeps the chunk of given indices."""
+    """A function that gives the file in which zarr, of version 3 or 2, keeps the chunk of given indices."""
     if hasattr(data, "metadata"):
         return lambda at: path / data.path / data.metadata.encode_chunk_key(at)
     return lambda at: path / data._chunk_key(at)
 
 
 def all_chunks(zarr: Any) -> Any:
-    """Chunks of nothing but the fill value are written too, as zarr 2 does: one that is not there was lost."""
+    """A context in which zarr also writes chunks that hold only the fill value, as zarr 2 does. So a chunk that is missing was lost."""
     return zarr.config.set({"array.write_empty_chunks": True}) if hasattr(zarr, "config") else contextlib.nullcontext()
 
 
@@ -230,14 +231,14 @@ def write_zarr(array: Array, path: pathlib.Path, dataset: str | None, flat: bool
 
 
 def _begin_to_write(path: pathlib.Path) -> None:
-    """The kernel begins to write what it holds of a file and does not wait, so that little is left for fsync at the end. Chunks of nothing but the
-    fill value have no file."""
+    """Asks Linux to begin to write a file to the disk, without waiting, so that fsync has little to do at the end. A chunk that holds only the fill value may
+    have no file."""
     with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def pyramid_zarr(path: pathlib.Path, arrays: dict[str, Array], levels: int, flat: bool) -> None:
-    """A group for each field that says of itself what OME-NGFF 0.4 wants: https://ngff.openmicroscopy.org/0.4/#multiscale-md"""
+    """Writes a group for each field, with the metadata of OME-NGFF 0.4: https://ngff.openmicroscopy.org/0.4/#multiscale-md"""
     zarr = module("zarr", path)
     new = int(zarr.__version__.split(".")[0]) > 2
     root = zarr.open_group(str(path), mode="w", **({"zarr_format": 2} if new else {}))
