@@ -45,17 +45,15 @@ static int check_directory(const char *path, mx_why *why) {
     if (stat(path, &s) < 0) return -errno;
     if (!S_ISDIR(s.st_mode)) return -ENOTDIR;
     if (s.st_uid != geteuid())
-        return mx_fail(
-            why, -EPERM,
-            "the cache of compiled kernels, %.250s, belongs to user %u and not to %u, who runs this: "
-            "set XDG_CACHE_HOME to a directory of your own",
-            path, (unsigned)s.st_uid, (unsigned)geteuid());
+        return mx_fail(why, -EPERM,
+                       "the cache of compiled kernels, %.250s, belongs to user %u, and user %u runs memext: "
+                       "set XDG_CACHE_HOME to a directory of your own",
+                       path, (unsigned)s.st_uid, (unsigned)geteuid());
     if ((s.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-        return mx_fail(
-            why, -EPERM,
-            "the cache of compiled kernels, %.250s, can be written by others: chmod go-w it, or set "
-            "XDG_CACHE_HOME to a directory of your own",
-            path);
+        return mx_fail(why, -EPERM,
+                       "the cache of compiled kernels, %.250s, can be written by others: chmod go-w it, or "
+                       "set XDG_CACHE_HOME to a directory of your own",
+                       path);
     return access(path, W_OK | X_OK) < 0 ? -errno : 0;
 }
 
@@ -110,8 +108,8 @@ int mx_cache_work_in(const char *cache, mx_why *why, char *out, size_t capacity)
     if (mkdtemp(out) != NULL) return 0;
     const int err = -errno;
     mx_fail(why, err,
-            "there is no place to compile the kernel in: no directory can be made in %.200s (%s); set TMPDIR "
-            "or XDG_CACHE_HOME",
+            "the kernel cannot be compiled: no directory can be made in %.200s (%s); set TMPDIR or "
+            "XDG_CACHE_HOME",
             base, strerror(-err));
     out[0] = 0;
     return err;

@@ -76,11 +76,11 @@ static int check_round(struct check *c) {
     const struct mx_problem p = {
         .nx = c->grid.n[0], .ny = c->grid.n[1], .nz = c->grid.n[2], .flat = c->system->flat};
     char extents[MX_EXTENTS_TEXT];
-    snprintf(
-        c->report->stage, sizeof c->report->stage,
-        " when it computes %lld rows of %lld cells of a grid of %s: it reads or writes far outside of them, "
-        "or divides whole numbers by 0",
-        (long long)c->rows, (long long)c->cells, mx_extents_text(&p, extents));
+    snprintf(c->report->crash, sizeof c->report->crash,
+             ": it reads or writes far outside of them, or divides an integer by 0");
+    snprintf(c->report->stage, sizeof c->report->stage,
+             " when it computes %lld rows of %lld cells of a grid of %s", (long long)c->rows,
+             (long long)c->cells, mx_extents_text(&p, extents));
     mx_check_call_all(c, m);
     mx_check_keep(c);
     return mx_check_findings(c);
@@ -105,13 +105,12 @@ static int check_level(struct check *c) {
     }
     for (int32_t f = 0; f < c->image.n_out && err == 0; f++)
         if (!c->finite[check_read(c)][f])
-            err =
-                mx_fail(&c->report->why, -EINVAL,
-                        "the kernel \"%s\" computes no finite %s: it is NaN or infinite in every cell, from "
-                        "values between %g and %g, %g and %g, %g and %g; are the parameters right?",
-                        c->system->name, mx_check_name(c, check_written_block(&c->image, f)),
-                        mx_check_ranges[0][0], mx_check_ranges[0][1], mx_check_ranges[1][0],
-                        mx_check_ranges[1][1], mx_check_ranges[2][0], mx_check_ranges[2][1]);
+            err = mx_fail(&c->report->why, -EINVAL,
+                          "the kernel \"%s\" computes a %s that is NaN or infinite in every cell, from "
+                          "values between %g and %g, %g and %g, %g and %g: check its parameters",
+                          c->system->name, mx_check_name(c, check_written_block(&c->image, f)),
+                          mx_check_ranges[0][0], mx_check_ranges[0][1], mx_check_ranges[1][0],
+                          mx_check_ranges[1][1], mx_check_ranges[2][0], mx_check_ranges[2][1]);
     free(c->expected);
     mx_check_image_free(&c->image);
     return err;
@@ -144,11 +143,10 @@ static int check_in_child(void *context, struct mx_isolated *report) {
     segments.take = false;
     dl_iterate_phdr(look_at_segments, &segments);
     if (err == 0 && !segments.same)
-        err =
-            mx_fail(&report->why, -EINVAL,
-                    "the kernel \"%s\" writes static variables: several threads compute rows at once, in any "
-                    "order",
-                    s->name);
+        err = mx_fail(&report->why, -EINVAL,
+                      "the kernel \"%s\" writes static variables, and several threads call it at once: use "
+                      "local variables",
+                      s->name);
     free(segments.copy);
     free(c);
     return err;

@@ -79,14 +79,14 @@ static int check_row_written(struct check *c, const struct block *b, int64_t row
         if (b->kind == WRITTEN && row >= 0 && row < c->rows && x >= 0 && x < c->cells) continue;
         if (b->kind == BEYOND)
             return mx_fail(&c->report->why, -EINVAL,
-                           "the kernel \"%s\" writes to %ss that it may not even read", c->system->name,
-                           mx_plane_word(c->system->flat));
+                           "the kernel \"%s\" writes to %ss beyond its radius, which it may not even read",
+                           c->system->name, mx_plane_word(c->system->flat));
         if (b->kind != WRITTEN)
-            return mx_fail(&c->report->why, -EINVAL, "the kernel \"%s\" writes to %s, which it may only read",
+            return mx_fail(&c->report->why, -EINVAL, "the kernel \"%s\" writes to %s, which is read only",
                            c->system->name, mx_check_name(c, b));
         return mx_fail(&c->report->why, -EINVAL,
-                       "the kernel \"%s\" writes %s at X = %lld, Y = %lld, outside of the cells that it was "
-                       "asked for (X = %lld to %lld, Y = %lld to %lld)",
+                       "the kernel \"%s\" writes %s at X = %lld, Y = %lld, outside the cells that the call "
+                       "asks for (X = %lld to %lld, Y = %lld to %lld)",
                        c->system->name, mx_check_name(c, b), (long long)(c->place.x + x),
                        (long long)(c->place.y + row), (long long)c->place.x,
                        (long long)(c->place.x + c->cells - 1), (long long)c->place.y,
@@ -124,13 +124,13 @@ static int check_old(struct check *c) {
         const bool unset = memcmp(m->work + i, m->poison[p] + i, (size_t)e) == 0;
         if (c->reduce != NULL)
             return differs(c, at,
-                           unset ? "has no RESULT for a cell in a reduction"
-                                 : "reads the values that a reduction writes");
-        return differs(
-            c, at,
-            unset ? "leaves a cell as it was, and a row function stores all of them (memext/cell.h does)"
-                  : "reads the value that it replaces, which MX_JACOBI does not have (MX_LEAPFROG and "
-                    "MX_STAGGERED do)");
+                           unset ? "sets no RESULT for a cell in a reduction"
+                                 : "reads the array that a reduction fills");
+        return differs(c, at,
+                       unset ? "leaves a cell unset, but a row function must store every cell that it is "
+                               "called for (memext/cell.h does)"
+                             : "reads the value that it replaces, which the form MX_JACOBI does not have "
+                               "(MX_LEAPFROG and MX_STAGGERED have it)");
     }
     return 0;
 }
@@ -138,14 +138,14 @@ static int check_old(struct check *c) {
 static int check_again(struct check *c) {
     check_work_from(&c->image, c->image.clean);
     mx_check_call_all(c, &c->image);
-    return expect_all(c, "keeps a state of its own between calls (static variables?)");
+    return expect_all(c, "keeps a state between calls, perhaps in static variables");
 }
 
 static int check_rows(struct check *c) {
     check_work_from(&c->image, c->image.clean);
     for (int64_t row = c->rows - 1; row >= 0; row--)
         mx_check_call(c, &c->image, row, 1, check_radius(c), c->cells + check_radius(c));
-    return expect_all(c, "depends on how many rows a call computes");
+    return expect_all(c, "gives results that depend on how many rows a call computes");
 }
 
 static int check_pieces(struct check *c) {
@@ -153,7 +153,7 @@ static int check_pieces(struct check *c) {
     const int64_t first = check_radius(c), end = c->cells + first;
     for (int64_t x = first, n = 1 + c->round; x < end; x += n, n = n * 2 % 29 + 1)
         mx_check_call(c, &c->image, 0, c->rows, x, x + n < end ? x + n : end);
-    return expect_all(c, "depends on how x is cut into pieces");
+    return expect_all(c, "gives results that depend on how x is cut into pieces");
 }
 
 /* ---- poison around every single cell */
@@ -195,22 +195,21 @@ static int say_read(struct check *c, const struct block *b, int64_t dx, int64_t 
     mx_why *why = &c->report->why;
     const char *kernel = c->system->name;
     if (b->kind == BEYOND)
-        return mx_fail(
-            why, -EINVAL,
-            "the kernel \"%s\" reads %ss that are farther away in %c than its radius, %d (MX_RADIUS; of "
-            "fixed fields %d, MX_FIXED_RADIUS)",
-            kernel, mx_plane_word(c->system->flat), c->system->flat ? 'y' : 'z', c->system->h, c->system->hc);
+        return mx_fail(why, -EINVAL,
+                       "the kernel \"%s\" reads %ss farther away in %c than its radius, %d (MX_RADIUS; %d "
+                       "for read-only fields, MX_FIXED_RADIUS)",
+                       kernel, mx_plane_word(c->system->flat), c->system->flat ? 'y' : 'z', c->system->h,
+                       c->system->hc);
     if (b->kind == WRITTEN)
         return mx_fail(why, -EINVAL,
-                       "the kernel \"%s\" reads %s of another cell, %lld in x and %lld in y away, "
-                       "in the array that it writes",
+                       "the kernel \"%s\" reads %s of another cell, %lld in x and %lld in y away, in the "
+                       "array that it writes",
                        kernel, mx_check_name(c, b), (long long)dx, (long long)dy);
     return mx_fail(
-        why, -EINVAL,
-        "the kernel \"%s\" reads %s at (%lld, %lld, %d), which is farther away than its %s, %d (%s)", kernel,
-        mx_check_name(c, b), (long long)dx, c->system->flat ? (long long)b->dz : (long long)dy,
-        c->system->flat ? (int)dy : b->dz, b->kind == FIXED ? "radius in fixed fields" : "radius", b->reach,
-        b->kind == FIXED ? "MX_FIXED_RADIUS" : "MX_RADIUS");
+        why, -EINVAL, "the kernel \"%s\" reads %s at (%lld, %lld, %d), farther away than its %s, %d (%s)",
+        kernel, mx_check_name(c, b), (long long)dx, c->system->flat ? (long long)b->dz : (long long)dy,
+        c->system->flat ? (int)dy : b->dz, b->kind == FIXED ? "radius in read-only fields" : "radius",
+        b->reach, b->kind == FIXED ? "MX_FIXED_RADIUS" : "MX_RADIUS");
 }
 
 /* The one value, among those that the cell may not see, that changes it. */
@@ -221,11 +220,13 @@ static int locate(struct check *c, int64_t row, int64_t x, const char *poison) {
     check_work_from(m, m->clean);
     mx_check_call(c, m, row, 1, h, c->cells + h);
     if (!cell_is_expected(c, m, row, x, &field))
-        return differs(c, (struct cell){field, row, x}, "depends on how many rows a call computes");
+        return differs(c, (struct cell){field, row, x},
+                       "gives results that depend on how many rows a call computes");
     check_work_from(m, m->clean);
     mx_check_call(c, m, row, 1, x, x + 1);
     if (!cell_is_expected(c, m, row, x, &field))
-        return differs(c, (struct cell){field, row, x}, "depends on how x is cut into pieces");
+        return differs(c, (struct cell){field, row, x},
+                       "gives results that depend on how x is cut into pieces");
     for (int32_t i = 0; i < m->n_blocks; i++) {
         const struct block *b = &m->blocks[i];
         const int64_t e = mx_dtype_bytes(b->dtype);
@@ -240,7 +241,7 @@ static int locate(struct check *c, int64_t row, int64_t x, const char *poison) {
                 memcpy(m->work + byte, m->clean + byte, (size_t)e);
             }
     }
-    return differs(c, (struct cell){0, row, x}, "reads something outside of its radius");
+    return differs(c, (struct cell){0, row, x}, "reads a value outside its radius");
 }
 
 static int check_reads(struct check *c) {
@@ -273,12 +274,13 @@ static int check_addresses(struct check *c) {
     if (err < 0) return err;
     mx_check_fill(c, &other);
     check_work_from(&other, other.clean);
-    snprintf(c->report->stage, sizeof c->report->stage,
-             " when rows begin at other addresses: a row may begin at any multiple of the size of a cell, "
-             "not only at a multiple of a vector");
+    snprintf(c->report->stage, sizeof c->report->stage, " when rows begin at other addresses");
+    snprintf(c->report->crash, sizeof c->report->crash,
+             ": a row may begin at any multiple of the size of a cell, not only of a vector");
     mx_check_call_all(c, &other);
     struct cell where;
-    if (!all_expected(c, &other, &where)) err = differs(c, where, "depends on the addresses of rows");
+    if (!all_expected(c, &other, &where))
+        err = differs(c, where, "gives results that depend on the addresses of rows");
     mx_check_image_free(&other);
     return err;
 }

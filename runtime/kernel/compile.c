@@ -96,16 +96,15 @@ static int explain_status(const struct compiler *c, const struct mx_kernel_optio
                           int status, const char *messages, mx_why *why) {
     const char *path = o->path;
     if (status == 256 + SIGINT || status == 256 + SIGTERM)
-        return mx_fail(why, -EINTR, "interrupted while %.200s was compiled", path);
+        return mx_fail(why, -EINTR, "interrupted during the compilation of %.200s", path);
     if (status < 0)
         return mx_fail(why, -ENOTSUP,
-                       "the C compiler '%.200s' cannot be run (%s): set CC to another one, or give a kernel "
-                       "that is built already (FILE.so)",
+                       "the C compiler '%.200s' cannot be run (%s): set CC to another compiler, or give a "
+                       "kernel that is compiled already (FILE.so)",
                        c->path, strerror(-status));
     if (status > 256)
-        return mx_fail(why, -EINVAL,
-                       "the C compiler '%.100s' was ended by signal %d while it compiled %.200s", c->path,
-                       status - 256, path);
+        return mx_fail(why, -EINVAL, "the C compiler '%.100s' died of signal %d while it compiled %.200s",
+                       c->path, status - 256, path);
     char line[500];
     struct mx_text own = {0}; /* without what its headers put in, so that lines are those of the file */
     if (strstr(source, "#line ") != NULL) mx_text_read(path, "", NULL, &own);
@@ -158,11 +157,11 @@ static int compile_first(const struct mx_kernel_options *o, struct compiler *c, 
         char own[200];
         own_include(includes.data, own, sizeof own);
         if (own[0] != 0)
-            err = mx_fail(why, -EINVAL,
-                          "the kernel %.150s includes %s: a kernel includes memext/cell.h, headers beside it "
-                          "by #include \"NAME\", and those of the "
-                          "system alone, for it is known by its text",
-                          o->path, own);
+            err = mx_fail(
+                why, -EINVAL,
+                "the kernel %.150s includes %s. memext recognizes a kernel by its text, so it may include "
+                "only memext/cell.h, headers beside it by #include \"NAME\", and headers of the system",
+                o->path, own);
     }
     free(messages.data);
     free(includes.data);
@@ -208,7 +207,7 @@ static int compile(const struct mx_kernel_options *o, struct compiler *c, const 
     if (err == 0) err = compile_first(o, c, source, directory, n, *number, &cpu_s, why);
     if (err == 0 && forms->n > 1) err = fastest(o, c, directory, n, forms, cpu_s, why, number);
     if (err == 0 && (err = mx_cache_seal(n->object[*number], *number)) < 0)
-        mx_fail(why, err, "the compiled kernel in %.300s cannot be kept: %s", directory, strerror(-err));
+        mx_fail(why, err, "the compiled kernel cannot be stored in %.300s: %s", directory, strerror(-err));
     free(n);
     return err;
 }

@@ -101,8 +101,8 @@ int mx_compiler_find(mx_why *why, struct compiler *c) {
             c->words[n++] = word;
         if (find_program(c->words[0], c->path, sizeof c->path)) return 0;
         return mx_fail(why, -ENOTSUP,
-                       "the C compiler '%.200s' (environment variable CC) cannot be run: set CC to one that "
-                       "can, or give a kernel that is built already (FILE.so)",
+                       "the C compiler '%.200s' (environment variable CC) cannot be run: set CC to a "
+                       "compiler that can, or give a kernel that is compiled already (FILE.so)",
                        c->words[0]);
     }
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
@@ -112,7 +112,7 @@ int mx_compiler_find(mx_why *why, struct compiler *c) {
     }
     return mx_fail(why, -ENOTSUP,
                    "there is no C compiler on PATH (cc, gcc, clang): install one, set CC, or give a kernel "
-                   "that is built already (FILE.so)");
+                   "that is compiled already (FILE.so)");
 }
 
 int mx_compiler_ask(struct compiler *c, const char *directory, mx_why *why) {
@@ -131,9 +131,8 @@ int mx_compiler_ask(struct compiler *c, const char *directory, mx_why *why) {
         c->gcc = strstr(c->version.data, "Free Software Foundation") != NULL;
         return 0;
     }
-    return mx_fail(
-        why, -ENOTSUP,
-        "the C compiler '%.200s' does not tell its version (%s): set CC to gcc or clang, or give a "
-        "kernel that is built already (FILE.so)",
-        c->path, status < 0 ? strerror(-status) : "its exit status is not 0");
+    return mx_fail(why, -ENOTSUP,
+                   "the C compiler '%.200s' does not print its version (%s): set CC to gcc or clang, or give "
+                   "a kernel that is compiled already (FILE.so)",
+                   c->path, status < 0 ? strerror(-status) : "its exit status is not 0");
 }

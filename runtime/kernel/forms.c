@@ -44,10 +44,11 @@ int mx_forms_wanted(mx_why *why, int32_t number[MX_FORMS], int32_t *n) {
         if (chosen) number[(*n)++] = i;
     }
     if (*n > 0) return 0;
-    return mx_fail(why, -EINVAL,
-                   MX_FORM_VARIABLE "=%.20s is no form of row functions: 1, 1n, 1w, 2n, 2w; unset it for the "
-                                    "fastest",
-                   only);
+    return mx_fail(
+        why, -EINVAL,
+        MX_FORM_VARIABLE
+        "=%.20s is not a form of row functions: choose 1, 1n, 1w, 2n or 2w, or unset it for the fastest",
+        only);
 }
 
 /* ---- measuring */

@@ -29,11 +29,13 @@ struct joined {
 static int append(struct joined *j, const char *data, size_t bytes) {
     if (j->out.bytes + bytes + 1 > j->room) {
         const size_t room = 2 * (j->out.bytes + bytes) + 4096;
-        char *more = room > MOST_BYTES ? NULL : realloc(j->out.data, room);
-        if (more == NULL)
-            return mx_fail(j->why, room > MOST_BYTES ? -EINVAL : -ENOMEM,
-                           "a kernel and its headers have more than %d MiB, or there is no memory for them",
+        if (room > MOST_BYTES)
+            return mx_fail(j->why, -EINVAL,
+                           "the kernel and its headers have more than %d MiB together: shorten them",
                            MOST_BYTES >> 21);
+        char *more = realloc(j->out.data, room);
+        if (more == NULL)
+            return mx_fail(j->why, -ENOMEM, "no memory for the text of a kernel and its headers");
         j->out.data = more, j->room = room;
     }
     memcpy(j->out.data + j->out.bytes, data, bytes);
@@ -123,7 +125,8 @@ static int join_header(struct joined *j, const char *from, const char *name, int
     if (stat(path, &st) != 0) return 1;
     if (was_once(j, &st)) return 0;
     if (depth == MOST_DEPTH)
-        return mx_fail(j->why, -EINVAL, "%.300s includes headers %d deep: does one include itself?", from,
+        return mx_fail(j->why, -EINVAL,
+                       "%.300s includes headers more than %d deep: perhaps a header includes itself", from,
                        MOST_DEPTH);
     int err = mx_text_read(path, "the kernel's header", j->why, &text);
     if (err < 0) return err;

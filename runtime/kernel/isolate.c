@@ -61,7 +61,8 @@ static int died(const struct mx_isolated *report, int status, const char *subjec
                            report->stage);
         how = "crashes with SIG", name = sigabbrev_np(signal) != NULL ? sigabbrev_np(signal) : "?";
     }
-    return mx_fail(why, -EINVAL, "%s %s%s%s", subject, how, name, report->stage);
+    return mx_fail(why, -EINVAL, "%s %s%s%s%s", subject, how, name, report->stage,
+                   name[0] != 0 ? report->crash : "");
 }
 
 /* ticks: the time that it has computed. */
@@ -120,8 +121,8 @@ int mx_isolate(int (*work)(void *context, struct mx_isolated *report), void *con
             _exit(0);
         }
         if (child < 0) {
-            err = mx_fail(why, -errno, "%s cannot be tried out: no child process (%s)", subject,
-                          strerror(errno));
+            err = mx_fail(why, -errno, "%s cannot be tried out, because no child process can be started: %s",
+                          subject, strerror(errno));
             break;
         }
         if (!wait_for(child, &status) && !report->done) {

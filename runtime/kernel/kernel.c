@@ -35,11 +35,10 @@ static int load_in_child(void *context, struct mx_isolated *report) {
     const unsigned before = modes();
     int err = mx_kernel_load(l->path, l->name, &report->why, l->system, &l->handle);
     if (err == 0 && modes() != before)
-        err = mx_fail(
-            &report->why, -EINVAL,
-            "the kernel %.200s changes the modes of floating-point arithmetic when it is loaded: link "
-            "it without -ffast-math",
-            l->name);
+        err = mx_fail(&report->why, -EINVAL,
+                      "loading the kernel %.200s changes the modes of floating-point arithmetic: link it "
+                      "without -ffast-math",
+                      l->name);
     return err;
 }
 
@@ -53,7 +52,8 @@ static bool ends_with(const char *text, const char *end) {
 /* A parameter over time. */
 static int take_series(struct mx_system *s, int32_t param, const char *path, mx_why *why) {
     if (s->n_series == MX_MAX_SERIES)
-        return mx_fail(why, -EINVAL, "the parameter %s: at most %d parameters are given over time",
+        return mx_fail(why, -EINVAL,
+                       "the parameter %s is too many: at most %d parameters can have a value for each step",
                        s->param_name[param], MX_MAX_SERIES);
     struct mx_series q = {.param = param, .path = realpath(path, NULL)}; /* a store names it */
     if (q.path == NULL)
@@ -63,10 +63,12 @@ static int take_series(struct mx_system *s, int32_t param, const char *path, mx_
                                     &q.value);
     for (int64_t i = 0; i < q.n * q.each && err == 0; i++)
         if (!isfinite(q.value[i]))
-            err = mx_fail(why, -EINVAL, "%.300s: value %lld, of the step %lld, is not finite", path,
+            err = mx_fail(why, -EINVAL, "%.300s: value %lld, for step %lld, is not finite", path,
                           (long long)i, (long long)(i / q.each));
     if (err == 0 && q.n == 0)
-        err = mx_fail(why, -EINVAL, "%.300s is empty: a parameter over time has a value for each step", path);
+        err =
+            mx_fail(why, -EINVAL,
+                    "%.300s is empty: a parameter that changes over time needs a value for each step", path);
     if (err < 0) {
         free(q.path);
         free(q.value);
@@ -80,34 +82,35 @@ static int take_series(struct mx_system *s, int32_t param, const char *path, mx_
 static int take_param(struct mx_system *s, const char *word, bool *taken, mx_why *why) {
     const char *equals = strchr(word, '=');
     if (equals == NULL || equals == word)
-        return mx_fail(why, -EINVAL, "the parameter '%.100s' is not NAME=VALUE", word);
+        return mx_fail(why, -EINVAL, "--param '%.100s' is not NAME=VALUE", word);
     const size_t n = (size_t)(equals - word);
     char known[256];
     for (int32_t i = 0; i < s->n_param; i++) {
         if (strlen(s->param_name[i]) != n || memcmp(s->param_name[i], word, n) != 0) continue;
         double value;
         if (taken[i])
-            return mx_fail(why, -EINVAL, "the parameter %s is given twice, the second time as '%.100s'",
-                           s->param_name[i], word);
+            return mx_fail(
+                why, -EINVAL,
+                "the parameter %s is given twice, the second time as '%.100s': leave one of them out",
+                s->param_name[i], word);
         taken[i] = true;
         if (ends_with(equals + 1, ".npy")) return take_series(s, i, equals + 1, why);
         if (!mx_read_number(equals + 1, &value))
-            return mx_fail(
-                why, -EINVAL,
-                "the parameter '%.100s': '%.100s' is no finite number, no quotient of two such as 1/8, and "
-                "no FILE.npy with one for each step",
-                word, equals + 1);
+            return mx_fail(why, -EINVAL,
+                           "the parameter '%.100s': '%.100s' is not a finite number, a quotient such as 1/8, "
+                           "or a FILE.npy with a value for each step",
+                           word, equals + 1);
         if (mx_number_is_rounded(equals + 1, value))
-            return mx_fail(
-                why, -EINVAL,
-                "the parameter '%.100s': parameters are doubles, which beyond 2^53 have not all whole "
-                "numbers: give %.0f.0 if that will do",
-                word, value);
+            return mx_fail(why, -EINVAL,
+                           "the parameter '%.100s': a double cannot hold this integer above 2^53; give "
+                           "%.0f.0 to accept the nearest one",
+                           word, value);
         s->param[i] = value;
         return 0;
     }
     return mx_fail(why, -EINVAL, "the kernel \"%s\" has no parameter '%.*s'; %s%s", s->name,
-                   n < 100 ? (int)n : 100, word, s->n_param > 0 ? "it has " : "it has none",
+                   n < 100 ? (int)n : 100, word,
+                   s->n_param > 0 ? "its parameters are " : "it has no parameters",
                    mx_param_names(s, known, sizeof known));
 }
 

@@ -24,32 +24,31 @@ static bool is_name(const char *name, size_t capacity) {
 
 static int check_versions(const struct mx_kernel *k, const char *path, mx_why *why) {
     if (k->version != MX_CELL_VERSION)
-        return mx_fail(
-            why, -EINVAL,
-            "%.200s was built with version %u of memext/cell.h and this memext has version %d: build "
-            "it again with the header of this one",
-            path, k->version, MX_CELL_VERSION);
+        return mx_fail(why, -EINVAL,
+                       "%.200s was built with version %u of memext/cell.h, and this memext has version %d: "
+                       "build it again with the header of this memext",
+                       path, k->version, MX_CELL_VERSION);
     if (k->size != sizeof *k || k->row_size != sizeof(struct mx_row) ||
         k->field_size != sizeof(struct mx_cell_field) || k->param_size != sizeof(struct mx_cell_param) ||
         k->reduce_size != sizeof(struct mx_cell_reduce))
-        return mx_fail(
-            why, -EINVAL,
-            "%.200s describes itself in %u, %u, %u, %u and %u bytes where memext/cell.h has %zu, %zu, %zu, "
-            "%zu and %zu: build it again with the header of this memext",
-            path, k->size, k->row_size, k->field_size, k->param_size, k->reduce_size, sizeof *k,
-            sizeof(struct mx_row), sizeof(struct mx_cell_field), sizeof(struct mx_cell_param),
-            sizeof(struct mx_cell_reduce));
+        return mx_fail(why, -EINVAL,
+                       "%.200s was built with a memext/cell.h that does not match this memext (its "
+                       "structures have %u, %u, %u, %u and %u bytes, not %zu, %zu, %zu, %zu and %zu): build "
+                       "it again with the header of this memext",
+                       path, k->size, k->row_size, k->field_size, k->param_size, k->reduce_size, sizeof *k,
+                       sizeof(struct mx_row), sizeof(struct mx_cell_field), sizeof(struct mx_cell_param),
+                       sizeof(struct mx_cell_reduce));
     bool more = k->flags != 0;
     for (size_t i = 0; i < sizeof k->more / sizeof k->more[0]; i++) more |= k->more[i] != NULL;
     const int32_t most_levels = k->form == MX_STAGGERED ? 2 : k->form == MX_JACOBI ? MX_MAX_STAGES : 1;
     if (more || k->n_levels < 1 + (k->form == MX_STAGGERED) || k->n_levels > most_levels ||
         k->radius[1] != k->radius[0] || (k->radius[2] != k->radius[0] && k->radius[2] != 0))
         return mx_fail(why, -ENOTSUP,
-                       "%.200s asks for what this memext (%s) does not have: it was built with a newer "
-                       "memext/cell.h; use that memext",
+                       "%.200s needs something that this memext (%s) does not have. It was built with a "
+                       "newer memext/cell.h: use the memext of that header",
                        path, MX_VERSION);
     if (!is_name(k->name, sizeof((struct mx_system *)0)->name))
-        return mx_fail(why, -EINVAL, "the kernel in %.200s has no name (MX_NAME) of 1 to 63 characters",
+        return mx_fail(why, -EINVAL, "the kernel in %.200s needs a name (MX_NAME) of 1 to 63 characters",
                        path);
     return 0;
 }
@@ -64,30 +63,31 @@ static int check_counts(const struct mx_kernel *k, mx_why *why) {
     const struct {
         const char *what, *macro;
         int32_t value, low, high;
-    } counts[] = {{"a form", "MX_FORM", k->form, MX_JACOBI, MX_STAGGERED},
-                  {"a radius", "MX_RADIUS", k->radius[0], 1, MX_MAX_HALO},
-                  {"a radius of its fixed fields", "MX_FIXED_RADIUS", k->fixed_radius, 0, k->radius[0]},
-                  {"a number of state fields", "MX_STATE", k->n_state, 1, MX_MAX_FIELDS},
-                  {"a number of partner fields", "MX_PARTNER", k->n_partner, k->form == MX_STAGGERED,
+    } counts[] = {{"its form", "MX_FORM", k->form, MX_JACOBI, MX_STAGGERED},
+                  {"its radius", "MX_RADIUS", k->radius[0], 1, MX_MAX_HALO},
+                  {"the radius of its read-only fields", "MX_FIXED_RADIUS", k->fixed_radius, 0, k->radius[0]},
+                  {"the number of its state fields", "MX_STATE", k->n_state, 1, MX_MAX_FIELDS},
+                  {"the number of its partner fields", "MX_PARTNER", k->n_partner, k->form == MX_STAGGERED,
                    k->form == MX_STAGGERED ? MX_MAX_FIELDS : 0},
-                  {"a number of fixed fields", "MX_FIXED", k->n_fixed, 0, MX_MAX_FIXED},
-                  {"a number of parameters", "MX_PARAMS", k->n_param, 0, MX_MAX_PARAMS},
-                  {"a number of reductions", "MX_REDUCES", k->n_reduce, 0, MX_MAX_REDUCES}};
+                  {"the number of its read-only fields", "MX_FIXED", k->n_fixed, 0, MX_MAX_FIXED},
+                  {"the number of its parameters", "MX_PARAMS", k->n_param, 0, MX_MAX_PARAMS},
+                  {"the number of its reductions", "MX_REDUCES", k->n_reduce, 0, MX_MAX_REDUCES}};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         if (counts[i].value < counts[i].low || counts[i].value > counts[i].high)
-            return mx_fail(why, -EINVAL, "the kernel \"%s\" has %s (%s) of %d, which is not within %d..%d%s",
+            return mx_fail(why, -EINVAL, "the kernel \"%s\" gives %s (%s) as %d: it must be %d to %d%s",
                            k->name, counts[i].what, counts[i].macro, counts[i].value, counts[i].low,
                            counts[i].high,
                            strcmp(counts[i].macro, "MX_PARTNER") != 0 ? ""
-                           : k->form == MX_STAGGERED                  ? ": MX_STAGGERED needs one"
-                                                                      : ": only MX_STAGGERED has a partner");
+                           : k->form == MX_STAGGERED                  ? "; MX_STAGGERED needs at least one"
+                                                     : "; only MX_STAGGERED has partner fields");
     if (k->real_bytes != 8 && k->real_bytes != 4)
-        return mx_fail(why, -EINVAL, "the kernel \"%s\" has an MX_REAL of %d bytes: it is double or float",
-                       k->name, k->real_bytes);
+        return mx_fail(why, -EINVAL,
+                       "the kernel \"%s\" has an MX_REAL of %d bytes: it must be double or float", k->name,
+                       k->real_bytes);
     char cell[24];
     for (int32_t i = 0; i < k->n_levels; i++)
         if (k->level[i] == NULL)
-            return mx_fail(why, -EINVAL, "the kernel \"%s\" has no %s ... MX_END", k->name,
+            return mx_fail(why, -EINVAL, "the kernel \"%s\" has no part %s ... MX_END", k->name,
                            name_of_cell(k, i, cell));
     return 0;
 }
@@ -97,7 +97,7 @@ static int copy_fields(const struct mx_kernel *k, const struct mx_cell_field *fr
     for (int32_t i = 0; i < n; i++) {
         if (!is_name(from[i].name, MX_FIELD_NAME))
             return mx_fail(why, -EINVAL,
-                           "field %d of %s of the kernel \"%s\" has no name of 1 to %d characters", i, macro,
+                           "field %d of %s of the kernel \"%s\" needs a name of 1 to %d characters", i, macro,
                            k->name, MX_FIELD_NAME - 1);
         const int type = from[i].type < MX_CELL_TYPES ? (int)type_of[from[i].type] : MX_DTYPES;
         if (type == MX_DTYPES || from[i].bytes != mx_dtype_bytes((enum mx_dtype)type))
@@ -121,17 +121,16 @@ static int check_duplicates(const struct mx_system *s, mx_why *why) {
     for (int i = 0; i < n; i++)
         for (int j = 0; j < i; j++)
             if (strcmp(names[i], names[j]) == 0)
-                return mx_fail(why, -EINVAL, "the kernel \"%s\" has two fields of the name %s", s->name,
-                               names[i]);
+                return mx_fail(why, -EINVAL, "the kernel \"%s\" has two fields named %s", s->name, names[i]);
     for (int i = 0; i < s->n_param; i++)
         for (int j = 0; j < i; j++)
             if (strcmp(s->param_name[i], s->param_name[j]) == 0)
-                return mx_fail(why, -EINVAL, "the kernel \"%s\" has two parameters of the name %s", s->name,
+                return mx_fail(why, -EINVAL, "the kernel \"%s\" has two parameters named %s", s->name,
                                s->param_name[i]);
     for (int i = 0; i < s->n_reduce; i++)
         for (int j = 0; j < i; j++)
             if (strcmp(s->reduce[i].name, s->reduce[j].name) == 0)
-                return mx_fail(why, -EINVAL, "the kernel \"%s\" has two reductions of the name %s", s->name,
+                return mx_fail(why, -EINVAL, "the kernel \"%s\" has two reductions named %s", s->name,
                                s->reduce[i].name);
     return 0;
 }
@@ -140,7 +139,7 @@ static int copy_params(const struct mx_kernel *k, struct mx_system *s, mx_why *w
     for (int32_t i = 0; i < k->n_param; i++) {
         if (!is_name(k->param[i].name, MX_FIELD_NAME))
             return mx_fail(why, -EINVAL,
-                           "parameter %d of the kernel \"%s\" has no name of 1 to %d characters", i, k->name,
+                           "parameter %d of the kernel \"%s\" needs a name of 1 to %d characters", i, k->name,
                            MX_FIELD_NAME - 1);
         strcpy(s->param_name[i], k->param[i].name);
         s->param[i] = k->param[i].value;
@@ -153,14 +152,14 @@ static int copy_reduces(const struct mx_kernel *k, struct mx_system *s, mx_why *
         const struct mx_cell_reduce *from = &k->reduce[i];
         if (!is_name(from->name, MX_FIELD_NAME))
             return mx_fail(why, -EINVAL,
-                           "reduction %d of the kernel \"%s\" has no name of 1 to %d characters", i, k->name,
+                           "reduction %d of the kernel \"%s\" needs a name of 1 to %d characters", i, k->name,
                            MX_FIELD_NAME - 1);
         if (from->kind != MX_SUM && from->kind != MX_MAX && from->kind != MX_MIN)
             return mx_fail(why, -EINVAL,
-                           "the reduction %s of the kernel \"%s\" is none of MX_SUM, MX_MAX and MX_MIN",
+                           "the reduction %s of the kernel \"%s\" must be MX_SUM, MX_MAX or MX_MIN",
                            from->name, k->name);
         if (from->value == NULL)
-            return mx_fail(why, -EINVAL, "the kernel \"%s\" has no MX_REDUCE(%s) ... MX_END", k->name,
+            return mx_fail(why, -EINVAL, "the kernel \"%s\" has no part MX_REDUCE(%s) ... MX_END", k->name,
                            from->name);
         strcpy(s->reduce[i].name, from->name);
         s->reduce[i].kind = (int32_t)from->kind;

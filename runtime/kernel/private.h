@@ -63,7 +63,7 @@ struct mx_loaded {
  * may change it as it goes on. */
 struct mx_isolated {
     mx_why why;
-    char stage[160];
+    char stage[160], crash[120]; /* what it does now; why a crash is likely there */
     int result;
     bool done;
 };

@@ -24,7 +24,7 @@ int mx_text_read(const char *path, const char *what, mx_why *why, struct mx_text
     }
     if (s.st_size > most) {
         close(fd);
-        return mx_fail(why, -EINVAL, "%s %.300s is no file of at most 64 MiB", what, path);
+        return mx_fail(why, -EINVAL, "%s %.300s is larger than 64 MiB", what, path);
     }
     struct mx_text text = {.data = malloc((size_t)s.st_size + 1), .bytes = (size_t)s.st_size};
     int err = text.data == NULL ? -ENOMEM : mx_read_all(fd, text.data, text.bytes, 0);

@@ -177,9 +177,9 @@ static const struct {
     {"X", "the index of the cell in x"}, {"Y", "the index of the cell in y"},
     {"Z", "the index of the cell in z"}, {"T", "the time step"},
     {"NX", "the number of cells in x"},  {"NY", "the number of cells in y"},
-    {"NZ", "the number of cells in z"},  {"linux", "a word of the compiler"},
-    {"unix", "a word of the compiler"},  {"INFINITY", "a number of <math.h>"},
-    {"NAN", "a number of <math.h>"},
+    {"NZ", "the number of cells in z"},  {"linux", "a macro of the compiler"},
+    {"unix", "a macro of the compiler"}, {"INFINITY", "a constant of <math.h>"},
+    {"NAN", "a constant of <math.h>"},
 };
 
 static const char *kind_of(enum list list) {
@@ -197,28 +197,30 @@ static bool explain_name(struct text *t, const struct name *n) {
     const char *kind = kind_of(n->list);
     const struct word w = n->name;
     if (same(w, n->argument))
-        return say(
-            t, w, "%.*s names a %s and the argument of %s(%.*s): write %s(ITEM) ITEM(%.*s, ...) instead",
-            w.length, w.at, kind, list_names[n->list], w.length, w.at, list_names[n->list], w.length, w.at);
+        return say(t, w,
+                   "%.*s is the name of a %s and of the argument of %s(%.*s): write %s(ITEM) ITEM(%.*s, ...) "
+                   "instead",
+                   w.length, w.at, kind, list_names[n->list], w.length, w.at, list_names[n->list], w.length,
+                   w.at);
     const struct name *macro = n->list <= FIXED ? find(t, w, MACRO, MACRO) : NULL;
     for (size_t i = 0; i < sizeof taken / sizeof taken[0] && n->list != PARAMS; i++)
         if (is(w, taken[i].name))
             return say(t, w, "a %s cannot be named %s, which is %s in a cell: give it another name", kind,
                        taken[i].name, taken[i].is);
     if (n->list != PARAMS && (strncmp(w.at, "MX_", 3) == 0 || strncmp(w.at, "M_", 2) == 0))
-        return say(t, w, "a %s cannot be named %.*s: names that begin with %s are those of %s", kind,
-                   w.length, w.at, w.at[1] == '_' ? "M_" : "MX_", w.at[1] == '_' ? "<math.h>" : "cell.h");
+        return say(t, w, "a %s cannot be named %.*s: names that begin with %s belong to %s", kind, w.length,
+                   w.at, w.at[1] == '_' ? "M_" : "MX_", w.at[1] == '_' ? "<math.h>" : "cell.h");
     if (macro != NULL && !macro->function)
-        return say(t, w, "%.*s names a %s and a macro of this file: give one of them another name", w.length,
+        return say(t, w, "%.*s is the name of a %s and of a macro in this file: rename one of them", w.length,
                    w.at, kind);
     const struct name *first =
         n->list <= FIXED ? find(t, w, STATE, FIXED) : find(t, w, (int)n->list, (int)n->list);
     if (first != n)
-        return say(t, w, "two %ss are named %.*s, in %s and in %s: each needs a name of its own", kind,
+        return say(t, w, "two %ss are named %.*s, one in %s and one in %s: rename one of them", kind,
                    w.length, w.at, list_names[first->list], list_names[n->list]);
     if (n->list == REDUCES && !is(n->value, "MX_SUM") && !is(n->value, "MX_MAX") && !is(n->value, "MX_MIN") &&
         find(t, n->value, MACRO, MACRO) == NULL)
-        return say(t, n->value, "the reduction %.*s is %.*s: it can be MX_SUM, MX_MAX or MX_MIN", w.length,
+        return say(t, n->value, "the reduction %.*s is %.*s: it must be MX_SUM, MX_MAX or MX_MIN", w.length,
                    w.at, n->value.length, n->value.at);
     return false;
 }
@@ -249,26 +251,32 @@ static bool explain_use(struct text *t, const struct part *p, struct word what, 
     const struct name *n = param ? find(t, name, PARAMS, PARAMS) : find(t, name, STATE, FIXED);
     if (name.length == 0 || find(t, name, MACRO, MACRO) != NULL) return false;
     if (n == NULL)
-        return say(t, name, "there is no %s %.*s: %s", param ? "parameter" : "field", name.length, name.at,
+        return say(t, name, "there is no %s %.*s; the kernel has %s", param ? "parameter" : "field",
+                   name.length, name.at,
                    param ? names_of(t, PARAMS, PARAMS, known) : names_of(t, STATE, FIXED, known));
     if (param) return false;
     const bool at = is(what, "AT");
     if (at && n->list != FIXED && (int)n->list != p->reads && p->writes >= 0)
         return say(t, name,
-                   "AT(%.*s, ...) in %s, which computes %.*s: the value that it replaces is OLD(%.*s)",
+                   "AT(%.*s, ...) cannot be read in %s, which computes %.*s: write OLD(%.*s) for the value "
+                   "that it replaces",
                    name.length, name.at, p->name, name.length, name.at, name.length, name.at);
     if (at && n->list != FIXED && (int)n->list != p->reads)
-        return say(t, name, "AT(%.*s, ...) in %s, which reads %s of a staggered kernel: %s", name.length,
-                   name.at, p->name, list_names[p->reads], names_of(t, p->reads, p->reads, known));
+        return say(
+            t, name,
+            "AT(%.*s, ...) cannot be read in %s, which reads only the fields of %s in a staggered kernel: %s",
+            name.length, name.at, p->name, list_names[p->reads], names_of(t, p->reads, p->reads, known));
     if (!at && p->writes < 0)
-        return say(t, name, "%.*s(%.*s) in %s, which only reads: its number is RESULT(...)", what.length,
-                   what.at, name.length, name.at, p->name);
+        return say(t, name,
+                   "%.*s(%.*s) is not possible in %s, which only reads: give its number with RESULT(...)",
+                   what.length, what.at, name.length, name.at, p->name);
     if (!at && n->list == FIXED)
-        return say(t, name, "%.*s(%.*s) in %s: fields of MX_FIXED are only read", what.length, what.at,
-                   name.length, name.at, p->name);
+        return say(t, name, "%.*s(%.*s) is not possible in %s: fields of MX_FIXED are read only", what.length,
+                   what.at, name.length, name.at, p->name);
     if (!at && (int)n->list != p->writes)
-        return say(t, name, "%.*s(%.*s) in %s, which computes %s: %s", what.length, what.at, name.length,
-                   name.at, p->name, list_names[p->writes], names_of(t, p->writes, p->writes, known));
+        return say(t, name, "%.*s(%.*s) is not possible in %s, which computes the fields of %s: %s",
+                   what.length, what.at, name.length, name.at, p->name, list_names[p->writes],
+                   names_of(t, p->writes, p->writes, known));
     return false;
 }
 

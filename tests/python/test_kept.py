@@ -114,7 +114,7 @@ def test_both_ends_are_looked_at(memext, written, index, end):
 
 def test_numbers_of_check(memext, written):
     kernel = written(KERNELS["plane"][0])
-    for words, naming in [(["-n", 0, 1, 1], "0 is below"), (["-n", 5], "needs 2 or 3 numbers, 1 given"), (["-n", 5, 5], "is a grid of two dimensions, and the kernel \"kept\" reads cells in x, y and z: give -n NX NY NZ"), (["-t", "x"], "'x'"), (["-n", 1, 1, "99999999999999999999"], "'99999999999999999999' is not an integer")]:
+    for words, naming in [(["-n", 0, 1, 1], "0 is below"), (["-n", 5], "needs 2 or 3 numbers, 1 given"), (["-n", 5, 5], "gives two dimensions, and the kernel \"kept\" reads cells in x, y and z: give -n NX NY NZ"), (["-t", "x"], "'x'"), (["-n", 1, 1, "99999999999999999999"], "'99999999999999999999' is not an integer")]:
         memext.refused("kernel", "check", kernel, *words, naming=naming)
     for n in [(1, 1, 1), (2, 1, 9), (1, 40, 1), (10**6, 2, 10**6)]:
         assert memext("kernel", "check", kernel, "-n", *n).returncode == 0, n

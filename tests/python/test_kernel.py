@@ -45,60 +45,60 @@ BROKEN = {
     "writes_beyond_its_cells": (jacobi("SET(u, AT(u, 0, 0, 0)); if (mx_x == mx_r->x1 - 1) mx_out_u[mx_x + 1] = 7;"),
                                 ["writes u at X = 67", "outside"]),
     "writes_what_it_reads": (jacobi("SET(u, AT(u, 0, 0, 0)); *(double *)(uintptr_t)&AT(u, 0, 0, 1) = 7;"),
-                             ["writes to u, which it may only read"]),
+                             ["writes to u, which is read only"]),
     "depends_on_cuts_of_x": (jacobi("SET(u, AT(u, 0, 0, 0) + (double)(mx_x - mx_r->x0));"), ["how x is cut"]),
     "depends_on_rows_of_a_call": (jacobi("SET(u, AT(u, 0, 0, 0) + (double)mx_row);"), ["how many rows"]),
     "reads_the_old_value": (jacobi("SET(u, AT(u, 0, 0, 0) + ((double *)mx_r->out[0])[mx_x + mx_r->row_pitch / 8]);"), ["reads the value that it replaces"]),
     "reads_old_values_of_others": (leapfrog("SET(u, AT(u, 0, 0, 0) + OLD(u) + mx_out_u[mx_x + mx_r->row_pitch / 8]);"),
                                    ["of another cell, 0 in x and 1 in y away"]),
-    "counts_its_calls": (jacobi("static double n; n += 1; SET(u, AT(u, 0, 0, 0) + n);"), ["state of its own"]),
+    "counts_its_calls": (jacobi("static double n; n += 1; SET(u, AT(u, 0, 0, 0) + n);"), ["keeps a state between calls"]),
     "writes_a_static_variable": (jacobi("static double most; if (AT(u, 0, 0, 0) > most) most = AT(u, 0, 0, 0); SET(u, AT(u, 0, 0, 0));"), ["static variables"]),
     "depends_on_addresses": (jacobi("SET(u, AT(u, 0, 0, 0) + (double)((uintptr_t)mx_r->in[1] % 64));"), ["addresses"]),
     "crashes": (jacobi("SET(u, AT(u, 0, 0, 0) + *(volatile double *)(X == NX - 1 ? 8 : (intptr_t)&AT(u, 0, 0, 0)));"),
                 ["crashes with SIGSEGV"]),
     "ends_the_process": (jacobi("SET(u, AT(u, 0, 0, 0)); if (X == NX - 1) exit(3);", "#include <stdlib.h>\n"), ["ended its process"]),
     "divides_by_zero": (jacobi("volatile int64_t x = X; SET(u, AT(u, 0, 0, 0) + (double)(7 / x));"), ["crashes with SIGFPE"]),
-    "computes_nan_only": (jacobi("SET(u, sqrt(-1 - AT(u, 0, 0, 0) * AT(u, 0, 0, 0)));"), ["no finite u"]),
+    "computes_nan_only": (jacobi("SET(u, sqrt(-1 - AT(u, 0, 0, 0) * AT(u, 0, 0, 0)));"), ["computes a u that is NaN"]),
 }
 
 # What does not even compile, or is no kernel.
 REFUSED = {
-    "constant_offset": (jacobi("\nSET(u, AT(u, 2, 0, 0));"), ["broken.c:7:", "AT(u, ...) reaches farther"]),
+    "constant_offset": (jacobi("\nSET(u, AT(u, 2, 0, 0));"), ["broken.c:7:", "AT(u, ...) reads farther away"]),
     "old_in_jacobi": (jacobi("SET(u, OLD(u));"), ["broken.c:6:", "OLD needs"]),
     "syntax": (jacobi("SET(u, AT(u, 0, 0, 0)) SET;"), ["broken.c:6:", "error"]),
-    "unknown_field": (jacobi("SET(u, AT(w, 0, 0, 0));"), ["broken.c:6:", "no field w: u"]),
-    "no_cell": (HEAD + "#include <memext/cell.h>\n", ["no MX_CELL"]),
+    "unknown_field": (jacobi("SET(u, AT(w, 0, 0, 0));"), ["broken.c:6:", "no field w; the kernel has u"]),
+    "no_cell": (HEAD + "#include <memext/cell.h>\n", ["no part MX_CELL "]),
     "no_level": (HEAD + "#define MX_FORM MX_STAGGERED\n#define MX_PARTNER(F) F(v, double)\n#include <memext/cell.h>\n"
-                 "MX_CELL_B\nSET(v, AT(u, 0, 0, 0));\nMX_END\n", ["no MX_CELL_A"]),
+                 "MX_CELL_B\nSET(v, AT(u, 0, 0, 0));\nMX_END\n", ["no part MX_CELL_A "]),
     "no_name": (jacobi("SET(u, 0);").replace('"broken"', '""'), ["MX_NAME"]),
     "name_not_defined": ("#define MX_RADIUS 1\n#include <memext/cell.h>\n", ["MX_NAME is not defined"]),
-    "radius": (jacobi("SET(u, AT(u, 0, 0, 0));").replace("RADIUS 1", "RADIUS 9"), ["MX_RADIUS", "9", "1..8"]),
-    "fixed_radius": (jacobi("SET(u, AT(u, 0, 0, 0));", "#define MX_FIXED_RADIUS 2\n"), ["MX_FIXED_RADIUS", "0..1"]),
+    "radius": (jacobi("SET(u, AT(u, 0, 0, 0));").replace("RADIUS 1", "RADIUS 9"), ["MX_RADIUS", "9", "1 to 8"]),
+    "fixed_radius": (jacobi("SET(u, AT(u, 0, 0, 0));", "#define MX_FIXED_RADIUS 2\n"), ["MX_FIXED_RADIUS", "0 to 1"]),
     "state_type": (jacobi("SET(u, AT(u, 0, 0, 0));").replace("double", "char", 1), ["char", "double, float"]),
     "fixed_type": (jacobi("SET(u, AT(u, 0, 0, 0));", "#define MX_FIXED(F) F(k, long double)\n"), ["long double", "uint8_t"]),
     "too_many_fields": (jacobi("SET(u, 0);").replace("F(u, double)", "F(u, double) " + " ".join(f"F(u{i}, double)" for i in range(32))),
-                        ["33", "1..32"]),
+                        ["33", "1 to 32"]),
     "two_fields_of_a_name": (jacobi("SET(u, 0);", "#define MX_FIXED(F) F(u, float)\n"),
-                             ["broken.c:4:", "two fields are named u, in MX_STATE and in MX_FIXED"]),
+                             ["broken.c:4:", "two fields are named u, one in MX_STATE and one in MX_FIXED"]),
     "two_parameters_of_a_name": (jacobi("SET(u, PARAM(a));", "#define MX_PARAMS(P) P(a, 1) \\\n  P(b, 2) P(a, 3)\n"), ["broken.c:5:", "two parameters are named a"]),
     **{f"field_{name}": (jacobi(f"SET({name}, AT({name}, 0, 0, 0));").replace("F(u, double)", f"F({name}, double)"), ["broken.c:3:", *words])
        for name, words in {"T": ["cannot be named T", "the time step"], "X": ["the index of the cell in x"], "Y": ["cannot be named Y"],
-                           "NZ": ["the number of cells in z"], "unix": ["a word of the compiler"], "M_PI": ["those of <math.h>"],
-                           "MX_CELL": ["those of cell.h"], "F": ["F names a field and the argument of MX_STATE(F)", "ITEM(F, ...)"]}.items()},
-    "field_that_is_a_macro": (jacobi("SET(u, AT(u, 0, 0, 0));", "#define u 3\n"), ["broken.c:3:", "u names a field and a macro"]),
+                           "NZ": ["the number of cells in z"], "unix": ["a macro of the compiler"], "M_PI": ["belong to <math.h>"],
+                           "MX_CELL": ["belong to cell.h"], "F": ["F is the name of a field and of the argument of MX_STATE(F)", "ITEM(F, ...)"]}.items()},
+    "field_that_is_a_macro": (jacobi("SET(u, AT(u, 0, 0, 0));", "#define u 3\n"), ["broken.c:3:", "u is the name of a field and of a macro"]),
     "parameter_P": (jacobi("SET(u, PARAM(P));", "#define MX_PARAMS(P) P(P, 1)\n"), ["broken.c:4:", "the argument of MX_PARAMS(P)"]),
     "reduction_T": (jacobi("SET(u, 0);", "#define MX_REDUCES(R) R(T, MX_SUM)\n") + "MX_REDUCE(T)\nRESULT(1);\nMX_END\n", ["reduction cannot be named T"]),
-    "reduction_kind": (jacobi("SET(u, 0);", "#define MX_REDUCES(R) R(mean, MX_AVERAGE)\n"), ["broken.c:4:", "mean is MX_AVERAGE: it can be MX_SUM, MX_MAX or MX_MIN"]),
-    "unknown_parameter": (jacobi("SET(u, PARAM(k));", "#define MX_PARAMS(P) P(a, 1) P(b, 2)\n"), ["broken.c:7:", "no parameter k: a, b"]),
+    "reduction_kind": (jacobi("SET(u, 0);", "#define MX_REDUCES(R) R(mean, MX_AVERAGE)\n"), ["broken.c:4:", "mean is MX_AVERAGE: it must be MX_SUM, MX_MAX or MX_MIN"]),
+    "unknown_parameter": (jacobi("SET(u, PARAM(k));", "#define MX_PARAMS(P) P(a, 1) P(b, 2)\n"), ["broken.c:7:", "no parameter k; the kernel has a, b"]),
     "at_for_old": (staggered("/* AT(w) */ SET(h, AT(h, 0, 0, 0) + AT(e, 1, 0, 0));", "SET(e, OLD(e) + AT(h, 1, 0, 0));"),
-                   ["broken.c:7:", "AT(h, ...) in MX_CELL_B", "OLD(h)"]),
-    "at_for_old_in_a": (staggered("SET(h, OLD(h));", "\n SET(e, AT(e, 0, 0, 0));"), ["broken.c:10:", "AT(e, ...) in MX_CELL_A", "OLD(e)"]),
-    "set_of_the_other_array": (staggered("SET(e, 0);", "SET(e, 0);"), ["SET(e) in MX_CELL_B, which computes MX_PARTNER: h"]),
-    "set_of_fixed": (jacobi("SET(k, 0);", "#define MX_FIXED(F) F(k, float)\n"), ["SET(k) in MX_CELL: fields of MX_FIXED are only read"]),
+                   ["broken.c:7:", "AT(h, ...) cannot be read in MX_CELL_B", "OLD(h)"]),
+    "at_for_old_in_a": (staggered("SET(h, OLD(h));", "\n SET(e, AT(e, 0, 0, 0));"), ["broken.c:10:", "AT(e, ...) cannot be read in MX_CELL_A", "OLD(e)"]),
+    "set_of_the_other_array": (staggered("SET(e, 0);", "SET(e, 0);"), ["SET(e) is not possible in MX_CELL_B, which computes the fields of MX_PARTNER: h"]),
+    "set_of_fixed": (jacobi("SET(k, 0);", "#define MX_FIXED(F) F(k, float)\n"), ["SET(k) is not possible in MX_CELL: fields of MX_FIXED are read only"]),
     "set_in_a_reduction": (jacobi("SET(u, 0);", "#define MX_REDUCES(R) R(s, MX_SUM)\n") + "MX_REDUCE(s)\nSET(u, 1);\nMX_END\n", ["MX_REDUCE, which only reads", "RESULT"]),
     "reduction_of_the_state_of_staggered": (staggered("SET(h, 0);", "SET(e, 0);", "#define MX_REDUCES(R) R(s, MX_SUM)\n")
-                                            + "MX_REDUCE(s)\nRESULT(AT(e, 0, 0, 0));\nMX_END\n", ["MX_REDUCE, which reads MX_PARTNER of a staggered kernel: h"]),
-    "partner_of_jacobi": (jacobi("SET(u, 0);", "#define MX_PARTNER(F) F(v, float)\n"), ["only MX_STAGGERED has a partner"]),
+                                            + "MX_REDUCE(s)\nRESULT(AT(e, 0, 0, 0));\nMX_END\n", ["MX_REDUCE, which reads only the fields of MX_PARTNER in a staggered kernel: h"]),
+    "partner_of_jacobi": (jacobi("SET(u, 0);", "#define MX_PARTNER(F) F(v, float)\n"), ["only MX_STAGGERED has partner fields"]),
     "description_of_another_size": ("struct mx_kernel { unsigned size, version, more[60]; }; const struct mx_kernel mx_kernel = {8, 2, {0}};\n",
                                     ["8, 0, 0, 0 and 0", "build it again"]),
     "what_is_to_come": ("#define mx_kernel mx_other\n" + jacobi("SET(u, 0);") + "#undef mx_kernel\nconst struct mx_other mx_kernel = {sizeof mx_kernel, 2, "
@@ -287,7 +287,7 @@ def test_headers_of_the_user(kernel, memext, tmp_path, place):
     deep.write_text("#define DEEP deeper\n")
     kernel.refused("check", path, naming=["rate.h:4", "deeper"])
     deep.write_text('#include "deep.h"\n')
-    kernel.refused("check", path, naming=["deep.h", "include itself"])
+    kernel.refused("check", path, naming=["deep.h", "includes itself"])
 
 
 def test_headers_that_are_taken_once(kernel, tmp_path):
@@ -365,7 +365,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(kernel, tmp_path):
     assert done.returncode == 0 and "kept nowhere" in done.stdout, (done.stdout, done.stderr)
     assert not list(tmp_path.glob("memext-kernel-*"))
     kernel.refused("build", kernel.write(GOOD), XDG_CACHE_HOME=str(tmp_path / "file"), TMPDIR=str(tmp_path / "nowhere"),
-                   naming=["no place to compile", "TMPDIR"])
+                   naming=["no directory can be made", "TMPDIR"])
 
 
 def test_a_cache_of_others_is_refused(kernel):

@@ -141,4 +141,4 @@ def test_an_unknown_form_is_refused(compiled, tmp_path):
     path = tmp_path / "good.c"
     path.write_text(GOOD % "SET(u, AT(u, 0, 0, 0));")
     done = compiled(path, "3")
-    assert done.returncode == 2 and "MEMEXT_ROWS=3" in done.stderr and "1, 1n, 1w, 2n, 2w" in done.stderr and "unset it" in done.stderr
+    assert done.returncode == 2 and "MEMEXT_ROWS=3" in done.stderr and "1, 1n, 1w, 2n or 2w" in done.stderr and "unset it" in done.stderr

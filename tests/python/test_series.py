@@ -105,8 +105,8 @@ def test_a_run_goes_on_with_a_longer_file(memext, quick_place, kernels, tmp_path
     assert memext.run(*on(quick_place / "2", "-t", STEPS, "--param", f"a={tmp_path}/later.npy")[1:])["checksum"] != checksum
     memext.refused(*on(quick_place / "3", "-t", STEPS, "--param", f"a={tmp_path}/other.npy"), naming=["other values of the parameter a than the first 6 of"])
     memext.refused(*on(quick_place / "4", "-t", STEPS, "--param", f"a={tmp_path}/short.npy"), naming=["has used 6 values", "has 5"])
-    memext.refused(*on(quick_place / "5", "-t", STEPS, "--param", "a=0.5"), naming=["the parameter a over time, not with one value"])
-    memext.refused(*on(quick_place / "6", "-t", STEPS, "--param", f"c={tmp_path}/later.npy"), naming=["one value of the parameter c, not with it over time"])
+    memext.refused(*on(quick_place / "5", "-t", STEPS, "--param", "a=0.5"), naming=["a value of the parameter a for each step, not with one value"])
+    memext.refused(*on(quick_place / "6", "-t", STEPS, "--param", f"c={tmp_path}/later.npy"), naming=["one value of the parameter c, not with a value for each step"])
     memext.refused(*on(quick_place / "7", "-t", STEPS + 1), naming=[f"b.npy has {STEPS} values, and the run has {STEPS + 1} steps", f"-t {STEPS}"])
     told = memext("info", begun)
     assert "a.npy" in told.stdout and "c=0.25" in told.stdout
@@ -123,7 +123,7 @@ def test_what_is_no_series_is_refused(memext, kernels, tmp_path):
     np.save(tmp_path / "three.npy", np.ones(3))
     for name, naming in {"flat": ["2 dimensions", "a value for each step"], "nan": ["value 2", "not finite"], "whole": ["has element type '<i8'; '<f8'"], "empty": ["is empty"], "three": ["3 values", "4 steps", "-t 3"], "none": ["No such file"]}.items():
         memext.refused(*run, "--param", f"a={tmp_path}/{name}.npy", naming=naming)
-    memext.refused(*run, "--param", "a=file.txt", naming=["no finite number", "FILE.npy"])
+    memext.refused(*run, "--param", "a=file.txt", naming=["not a finite number", "FILE.npy"])
     memext.refused(*run, "--param", f"a={kernels[0]}/a.npy", "--param", "a=1", naming=["given twice"])
     memext.refused(*run, "--param", f"a={kernels[0]}/a.npy", "-o", kernels[0] / "a.npy", "--overwrite", naming=["a.npy"])
     assert np.load(kernels[0] / "a.npy").shape == (STEPS + 4,)

@@ -279,8 +279,8 @@ def test_series_of_both_levels_of_a_staggered_kernel(memext, quick_place, tmp_pa
 def test_what_a_plan_cannot_be(memext, quick_place, folder):
     s = SCHEMES["rk3"]
     run = ["run", *words(folder, s, "-t", STEPS, "-d", quick_place, "-q")]
-    memext.refused(*run, "--plan", f"stream by={N[1]} bt=4", naming=["bt is 4 levels", "3 stages", "multiple of 3, 6 for example"])
-    memext.refused(*run, "--algorithm", "redundant", "--block", 9, 7, 2, naming=["bt is 2 levels", "3 for example"])
+    memext.refused(*run, "--plan", f"stream by={N[1]} bt=4", naming=["bt is 4 levels", "3 stages", "multiple of 3, for example 6"])
+    memext.refused(*run, "--algorithm", "redundant", "--block", 9, 7, 2, naming=["bt is 2 levels", "for example 3"])
     memext.refused(*run, "--in-place", naming=["MX_JACOBI"])
     memext.refused(*run, "--ranks", 13, naming=["ranks", "a step needs 3 of a neighbour", "8 ranks or fewer"])
     memext.refused(*run, "--until", "max-change=1e-6", naming=["--until max-change=1e-06", "3 stages", "reduction", "MX_REDUCES"])
@@ -299,7 +299,7 @@ def test_parameters_of_a_wrong_shape(memext, quick_place, folder):
     memext.refused(*run, "--param", f"dt={folder}/three.npy", naming=["3 dimensions"])
     memext.refused(*run, "--param", f"dt={folder}/short.npy", naming=["4 values", "7 steps"])
     np.save(folder / "nan.npy", np.where(np.arange(21).reshape(7, 3) == 16, np.nan, 1.0))
-    memext.refused(*run, "--param", f"dt={folder}/nan.npy", naming=["value 16, of the step 5, is not finite"])
+    memext.refused(*run, "--param", f"dt={folder}/nan.npy", naming=["value 16, for step 5, is not finite"])
     np.save(folder / "dt.npy", np.full((STEPS, 3), 0.1))
     memext.refused(*run, "--param", f"dt={folder}/dt.npy", "--time-step", "dt", naming=["--time-step dt", "each stage", "`none`"])
     result = memext.run(*words(folder, s, "-t", STEPS, "--backend", "dram", "--param", f"dt={folder}/dt.npy"))
@@ -308,14 +308,14 @@ def test_parameters_of_a_wrong_shape(memext, quick_place, folder):
 
 
 @pytest.mark.parametrize("change, naming", [
-    (("MX_STAGES 2", "MX_STAGES 3"), ["no MX_CELL_3 ... MX_END"]),
-    (("MX_STAGES 2", "MX_STAGES 17"), ["MX_STAGES is 2 to 16"]),
-    (("MX_STAGES 2", "MX_STAGES 1"), ["MX_STAGES is 2 to 16", "MX_CELL"]),
+    (("MX_STAGES 2", "MX_STAGES 3"), ["no part MX_CELL_3 ... MX_END"]),
+    (("MX_STAGES 2", "MX_STAGES 17"), ["MX_STAGES must be 2 to 16"]),
+    (("MX_STAGES 2", "MX_STAGES 1"), ["MX_STAGES must be 2 to 16", "MX_CELL"]),
     (("#define MX_STAGES 2\n", ""), ["MX_CELL_1 needs #define MX_STAGES 1, or more"]),
-    (("MX_CELL_1", "MX_CELL"), ["MX_STAGES has MX_CELL_1, MX_CELL_2 and so on instead of MX_CELL"]),
-    (("#define MX_STAGES 2\n", "#define MX_STAGES 2\n#define MX_FORM MX_LEAPFROG\n"), ["MX_STAGES is for the form MX_JACOBI"]),
+    (("MX_CELL_1", "MX_CELL"), ["a kernel with MX_STAGES uses MX_CELL_1, MX_CELL_2 and so on instead of MX_CELL"]),
+    (("#define MX_STAGES 2\n", "#define MX_STAGES 2\n#define MX_FORM MX_LEAPFROG\n"), ["MX_STAGES needs the form MX_JACOBI"]),
     (("RATE(v)));", "RATE(v)) + OLD(u));"), ["OLD"]),
-    (("AT(u, 0, 0, 0) + PARAM(dt) * RATE(u)", "AT(w, 0, 0, 0)"), ["there is no field w: v, u"]),
+    (("AT(u, 0, 0, 0) + PARAM(dt) * RATE(u)", "AT(w, 0, 0, 0)"), ["there is no field w; the kernel has v, u"]),
 ])  # fmt: skip
 def test_kernels_that_are_wrong(memext, folder, tmp_path, change, naming):
     text = SCHEMES["heun"].text

@@ -46,7 +46,7 @@ def test_frames_are_exact(memext, quick_place, words):
             for name, number in numbers.items():
                 assert np.load(quick_place / f"{name}.out.npy").tobytes() == padded(cells[name], number).tobytes(), (name, number, how)
     for word, naming in ((f"i={2**63}", [str(2**63), "i64", str(2**63 - 1)]), ("n=-1", ["-1", "u64", str(2**64 - 1)]), (f"n={2**64}", ["u64", str(2**64 - 1)]),
-                         (f"i={ODD + 1}.0", ["digits alone"]), ("i=0.5", ["0.5"])):
+                         (f"i={ODD + 1}.0", ["only its digits"]), ("i=0.5", ["0.5"])):
         memext.refused("run", *run, "--frame", word, "-t", 1, "-d", quick_place, naming=["frame value", *naming])
 
 
@@ -92,11 +92,11 @@ def test_parameters_are_doubles(memext, quick_place):
         memext.run(*run, "-t", 1, "--backend", "dram", "--param", f"a={text}")
         assert int(np.load(quick_place / "out.npy")[2, 2, 2]) == number, text
     for text in (ODD, -ODD, 2**64 - 1, 10**30 + 1, "1" * 300):
-        memext.refused("run", *run, "-t", 1, "--backend", "dram", "--param", f"a={text}", naming=["parameters are doubles", "2^53", ".0 if that will do"])
+        memext.refused("run", *run, "-t", 1, "--backend", "dram", "--param", f"a={text}", naming=["a double cannot hold this integer", "2^53", ".0 to accept the nearest one"])
     for text in ("nan", "inf", "1" * 400):
-        memext.refused("run", *run, "-t", 1, "--backend", "dram", "--param", f"a={text}", naming=["no finite number"])
+        memext.refused("run", *run, "-t", 1, "--backend", "dram", "--param", f"a={text}", naming=["not a finite number"])
     memext.run(*run, "-t", 1, "-d", quick_place / "p.memext", "--keep", "--param", f"a={2**60}")
-    memext.refused("run", "--resume", "-d", quick_place / "p.memext", "-t", 3, "--edit-param", f"a={ODD}", naming=["--edit-param", "parameters are doubles"])
+    memext.refused("run", "--resume", "-d", quick_place / "p.memext", "-t", 3, "--edit-param", f"a={ODD}", naming=["--edit-param", "a double cannot hold this integer"])
     memext.run("--resume", "-d", quick_place / "p.memext", "-t", 3, "-o", quick_place / "out.npy", "--overwrite")
     assert int(np.load(quick_place / "out.npy")[2, 2, 2]) == 2**60
 

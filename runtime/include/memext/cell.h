@@ -269,10 +269,10 @@ struct mx_kernel {
 #if MX_OF_RADII_(MX_RADIUS_Z_, MX_RADII) == 0
 #define MX_FLAT_ 1 /* two dimensions */
 #endif
-_Static_assert(
-    MX_OF_RADII_(MX_RADIUS_Y_, MX_RADII) == MX_RADIUS &&
-        (MX_OF_RADII_(MX_RADIUS_Z_, MX_RADII) == MX_RADIUS || MX_OF_RADII_(MX_RADIUS_Z_, MX_RADII) == 0),
-    "MX_RADII x, y, z: x and y are alike, and z is as well or 0; take the largest for those that differ");
+_Static_assert(MX_OF_RADII_(MX_RADIUS_Y_, MX_RADII) == MX_RADIUS &&
+                   (MX_OF_RADII_(MX_RADIUS_Z_, MX_RADII) == MX_RADIUS ||
+                    MX_OF_RADII_(MX_RADIUS_Z_, MX_RADII) == 0),
+               "MX_RADII x, y, z needs x = y, and z = x or z = 0; use the largest radius for all axes");
 #endif
 #ifndef MX_FLAT_
 #define MX_FLAT_ 0
@@ -309,8 +309,8 @@ _Static_assert(
 #endif
 
 _Static_assert(MX_STAGES == 0 || (MX_STAGES >= 2 && MX_STAGES <= 16),
-               "MX_STAGES is 2 to 16; a step of one stage has MX_CELL and no MX_STAGES");
-_Static_assert(MX_STAGES == 0 || MX_FORM == MX_JACOBI, "MX_STAGES is for the form MX_JACOBI");
+               "MX_STAGES must be 2 to 16; a step of one stage uses MX_CELL and no MX_STAGES");
+_Static_assert(MX_STAGES == 0 || MX_FORM == MX_JACOBI, "MX_STAGES needs the form MX_JACOBI");
 
 #define MX_MEMBER_(name, type) char name;
 struct mx_names_of_fields { /* if two fields have one name, the compiler reports a duplicate member */
@@ -410,12 +410,12 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define MX_REACHES_(d, name)                                                                                 \
     _Static_assert(                                                                                          \
         __builtin_choose_expr(MX_CONSTANT_(d), (d) >= -mx_reach_##name && (d) <= mx_reach_##name, 1),        \
-        "AT(" #name ", ...) reaches farther than MX_RADIUS (or MX_FIXED_RADIUS) says")
+        "AT(" #name                                                                                          \
+        ", ...) reads farther away than MX_RADIUS (for fields of MX_FIXED: MX_FIXED_RADIUS) allows")
 #if MX_FLAT_
 #define MX_REACHES_Z_(d, name)                                                                               \
     _Static_assert(__builtin_choose_expr(MX_CONSTANT_(d), (d) == 0, 1),                                      \
-                   "AT(" #name                                                                               \
-                   ", ...) leaves the plane, and MX_RADII says that the grid has two dimensions")
+                   "AT(" #name ", ...) reads outside the plane, but MX_RADII gives the grid two dimensions")
 #else
 #define MX_REACHES_Z_(d, name) MX_REACHES_(d, name)
 #endif
@@ -649,8 +649,10 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
         {
 
 #define MX_CELL                                                                                              \
-    _Static_assert(MX_FORM != MX_STAGGERED, "MX_STAGGERED has MX_CELL_B and MX_CELL_A instead of MX_CELL");  \
-    _Static_assert(MX_STAGES == 0, "MX_STAGES has MX_CELL_1, MX_CELL_2 and so on instead of MX_CELL");       \
+    _Static_assert(MX_FORM != MX_STAGGERED,                                                                  \
+                   "the form MX_STAGGERED uses MX_CELL_B and MX_CELL_A instead of MX_CELL");                 \
+    _Static_assert(MX_STAGES == 0,                                                                           \
+                   "a kernel with MX_STAGES uses MX_CELL_1, MX_CELL_2 and so on instead of MX_CELL");        \
     MX_CELLS_(mx_row_, mx_span_, mx_cell_, MX_STATE, MX_STATE)
 #define MX_CELL_B                                                                                            \
     _Static_assert(MX_FORM == MX_STAGGERED, "MX_CELL_B needs #define MX_FORM MX_STAGGERED");                 \
@@ -683,7 +685,8 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
 
 /* A reduction is a loop over x of its own, which computes a value for each cell. */
 #define MX_REDUCE_(name, READS)                                                                              \
-    _Static_assert(mx_reduce_index_##name >= 0, "MX_REDUCES names it");                                      \
+    _Static_assert(mx_reduce_index_##name >= 0,                                                              \
+                   "MX_REDUCE(name) needs an entry of that name in MX_REDUCES");                             \
     __attribute__((noinline)) static void mx_values_##name(const struct mx_row *restrict mx_r,               \
                                                            const mx_real *restrict mx_p, int64_t mx_x0,      \
                                                            int64_t mx_x1, double *restrict mx_result);       \
