@@ -46,18 +46,24 @@ static int resolve(struct mx_run_fields *f, const char *option, const char *word
     }
     list_names(f, false, state, sizeof state);
     list_names(f, true, fixed, sizeof fixed);
+    if (*field == NULL && *rest != NULL)
+        return mx_fail(why, -EINVAL,
+                       "--%s '%.120s': the kernel has no field %s; its state is %s (--input), its read-only "
+                       "fields are %s (--field)",
+                       option, word, name, state, fixed);
     if (*field == NULL)
         return mx_fail(why, -EINVAL,
-                       "--%s '%.120s' names no field of the kernel; NAME=... with the state's %s, or of C %s",
+                       "--%s '%.120s' does not say which field: write NAME=..., where the state is %s "
+                       "(--input) and the read-only fields are %s (--field)",
                        option, word, state, fixed);
     const bool of_c = (*field)->array == MX_FIELD_OF_C;
     if (c == 1 && !of_c)
-        return mx_fail(why, -EINVAL,
-                       "--%s %s: %s is a field of the state; give its file with --input %s=FILE", option,
-                       word, (*field)->name, (*field)->name);
+        return mx_fail(why, -EINVAL, "--%s %s: %s is a state field; give its file with --input %s=FILE",
+                       option, word, (*field)->name, (*field)->name);
     if (c == 0 && of_c)
-        return mx_fail(why, -EINVAL, "--%s %s: %s is only read by the kernel%s", option, word, (*field)->name,
-                       strcmp(option, "input") == 0 ? "; give its file with --field" : " and has no result");
+        return mx_fail(why, -EINVAL, "--%s %s: the kernel only reads %s%s", option, word, (*field)->name,
+                       strcmp(option, "input") == 0 ? "; give its file with --field instead of --input"
+                                                    : ", so the run has no result of it");
     if ((*rest)[0] == 0)
         return mx_fail(why, -EINVAL, "--%s '%.120s' has nothing after the '='", option, word);
     return 0;
@@ -70,20 +76,22 @@ static bool has_values(const struct mx_run_field *f) {
 }
 
 static int twice(const struct mx_run_field *f, mx_why *why) {
-    return mx_fail(why, -EINVAL, "field %s is given values twice; choose one", f->name);
+    return mx_fail(why, -EINVAL, "field %s gets values from two options: leave one of them out", f->name);
 }
 
 static int take_path(struct mx_run_field *f, const char *path, mx_why *why) {
     char file[PATH_MAX], whole[PATH_MAX];
     const char *inside = mx_array_split(path, file);
     if (strlen(inside) >= sizeof f->inside)
-        return mx_fail(why, -ENAMETOOLONG, "the name of the dataset of field %s has %zu bytes: %zu at most",
-                       f->name, strlen(inside), sizeof f->inside - 1);
+        return mx_fail(why, -ENAMETOOLONG,
+                       "the name of the dataset of field %s has %zu bytes; at most %zu are possible", f->name,
+                       strlen(inside), sizeof f->inside - 1);
     strcpy(f->inside, inside);
     if (realpath(file, whole) == NULL)
         return mx_fail(why, -errno, "%.300s cannot be opened: %s", path, strerror(errno));
     if (strlen(whole) >= sizeof f->path)
-        return mx_fail(why, -ENAMETOOLONG, "the path of field %s has %zu bytes: %zu at most", f->name,
+        return mx_fail(why, -ENAMETOOLONG,
+                       "the path of the file of field %s has %zu bytes; at most %zu are possible", f->name,
                        strlen(whole), sizeof f->path - 1);
     strcpy(f->path, whole);
     return 0;
@@ -128,7 +136,7 @@ static int take_inits(struct mx_run_fields *fields, const struct mx_words *words
         const struct mx_init *init = mx_init_find(rest);
         if (init == NULL)
             err = mx_fail(why, -EINVAL,
-                          "--init '%.100s' is not known; take random, gauss, linear, corner or zero", rest);
+                          "there is no --init '%.100s': choose random, gauss, linear, corner or zero", rest);
         else if (!named)
             all = init;
         else if (has_values(f))
@@ -200,8 +208,7 @@ int mx_fields_take(struct mx_run_fields *fields, const struct mx_options *o, boo
                           f->name, f->name, f->name)
                     : mx_fail(why, -EINVAL,
                               "field %s has no initial values: give --input %s=FILE.npy or --init %s=NAME "
-                              "(--init NAME: "
-                              "all fields of the state)",
+                              "(--init NAME sets all state fields)",
                               f->name, f->name, f->name);
         }
     }
@@ -219,7 +226,8 @@ int mx_fields_take_outputs(struct mx_run_fields *fields, const struct mx_options
         const char *rest;
         err = resolve(fields, "output", o->outputs.word[i], 0, &f, &rest, why);
         if (err == 0 && path[f - fields->field] != NULL)
-            err = mx_fail(why, -EINVAL, "--output is given twice for field %s; choose one", f->name);
+            err =
+                mx_fail(why, -EINVAL, "--output is given twice for field %s: leave one of them out", f->name);
         if (err == 0) path[f - fields->field] = rest;
     }
     return err;

@@ -64,8 +64,10 @@ static int open_file(struct mx_run_field *f, const struct mx_problem *p, mx_why 
     if (err < 0) return err;
     if (strlen(data) < sizeof f->data) return strcpy(f->data, data), 0;
     close(f->npy.fd);
-    return mx_fail(why, -ENAMETOOLONG, "the path of the cells of %.200s has more than %zu bytes", f->path,
-                   sizeof f->data - 1);
+    return mx_fail(
+        why, -ENAMETOOLONG,
+        "the path of the file with the cells of %.200s has more than %zu bytes: give it a shorter one",
+        f->path, sizeof f->data - 1);
 }
 
 /* Do extents with the frame, or where that is allowed without, agree with the problem's? */
@@ -83,19 +85,19 @@ static int check_shape(struct mx_run_field *f, struct mx_problem *p, mx_why *why
     if (p->nx == 0 && f->array == MX_FIELD_OF_C &&
         (shape[0] == 1 || (shape[1] == 1 && !p->flat) || shape[2] == 1))
         return mx_fail(why, -EINVAL,
-                       "%.200s of shape %s does not say how large the grid is: give its size "
-                       "with -n NX NY%s",
+                       "an extent of %.200s is 1 (shape %s), so the file does not say how large the grid is: "
+                       "give its size with -n NX NY%s",
                        f->path, text, p->flat ? "" : " NZ");
     if (p->nx == 0) {
         const int64_t less = made ? 0 : h2;
         p->nx = shape[2] - less, p->ny = shape[1] - (made ? 0 : hy2), p->nz = shape[0] - less;
     }
     if (p->nx < 1 || p->ny < 1 || p->nz < 1)
-        return mx_fail(why, -EINVAL,
-                       "%.200s of shape %s has no interior: it needs a frame of %d cells on "
-                       "every side, or "
-                       "one that is made: --frame edge, mirror, periodic or a number",
-                       f->path, text, p->h);
+        return mx_fail(
+            why, -EINVAL,
+            "%.200s of shape %s has no interior: no cell is left inside a frame of %d cells on every side. "
+            "If the file has no frame, let memext make one: --frame edge, mirror, periodic or a number",
+            f->path, text, p->h);
     f->frame = shape[2] == p->nx + h2 && shape[1] == p->ny + hy2 && shape[0] == p->nz + h2;
     bool bare = shape[2] == p->nx && shape[1] == p->ny && shape[0] == p->nz;
     if (f->array == MX_FIELD_OF_C && mx_field_is_alike(shape, p, made, &f->frame, &f->alike))
@@ -103,8 +105,8 @@ static int check_shape(struct mx_run_field *f, struct mx_problem *p, mx_why *why
     if ((f->frame && (may_have(f) || f->raw[0] != 0)) || (bare && may_lack(f, p))) return 0;
     if (f->frame)
         return mx_fail(why, -EINVAL,
-                       "%.200s has the shape %s, which is that of field %s with the frame of "
-                       "%d cells; leave --frame out, or say --frame %s=included",
+                       "%.200s has the shape %s, which is that of field %s with its frame of %d cells: leave "
+                       "--frame out, or give --frame %s=included",
                        f->path, text, f->name, p->h, f->name);
     if (made && f->array != MX_FIELD_OF_C)
         return mx_fail(why, -EINVAL, "%.200s has the shape %s; field %s needs %s, without a frame", f->path,
@@ -114,7 +116,7 @@ static int check_shape(struct mx_run_field *f, struct mx_problem *p, mx_why *why
                    may_lack(f, p) ? ", or without it"
                    : bare         ? ", or --frame edge, mirror, periodic or a number"
                                   : "",
-                   f->array == MX_FIELD_OF_C ? "; an extent may be 1 where the field is alike along that axis"
+                   f->array == MX_FIELD_OF_C ? "; an extent may be 1 if the field is constant along that axis"
                                              : "");
 }
 
@@ -131,15 +133,15 @@ static int open_field(struct mx_run_field *f, struct mx_problem *p, bool former,
     if (err == 0 && former && f->in_place && f->alike != alike) {
         char then[4], now[4], text[MX_SHAPE_TEXT];
         return mx_fail(why, -EINVAL,
-                       "%.200s of shape %s is alike along the axes '%s', but the run's field %s along "
-                       "'%s': give that file with --field %s=FILE",
+                       "%.200s of shape %s is constant along the axes '%s', but the file that the run began "
+                       "with gives field %s constant along '%s': give that file with --field %s=FILE",
                        f->path, mx_shape_text(f->npy.shape, p->flat, text), mx_alike_told(p, f->alike, now),
                        f->name, mx_alike_told(p, alike, then), f->name);
     }
     if (err == 0 && former && f->in_place && (f->npy.data_offset_bytes != offset || f->frame != frame))
         err = mx_fail(why, -EINVAL,
-                      "in %.200s the cells begin at byte %lld %s a frame, but the run reads field %s in "
-                      "place from byte %lld %s a frame: give that file with --field %s=FILE",
+                      "in %.200s the cells begin at byte %lld and come %s a frame; the run reads field %s in "
+                      "place from byte %lld of a file %s a frame: give that file with --field %s=FILE",
                       f->path, (long long)f->npy.data_offset_bytes, f->frame ? "with" : "without", f->name,
                       (long long)offset, frame ? "with" : "without", f->name);
     return err < 0 ? err : mx_field_take_identity(f, former, why);
@@ -201,8 +203,9 @@ int mx_fields_open(struct mx_run_fields *fields, struct mx_problem *p, bool form
     bool program = false;
     for (int32_t i = 0; i < fields->n; i++) program |= fields->field[i].program;
     if (err == 0 && p->nx == 0 && !program)
-        err = mx_fail(why, -EINVAL,
-                      "no grid: give its size with -n NX NY NZ or a file with --input NAME=GRID.npy");
+        err = mx_fail(
+            why, -EINVAL,
+            "the run has no grid: give its size with -n NX NY NZ, or a file with --input NAME=GRID.npy");
     return err;
 }
 
@@ -233,13 +236,13 @@ int mx_fields_open_source(const struct mx_run_fields *fields, struct mx_problem 
         if (p->nx < 1 || *ny < 1 || *nz < 1 || (p->flat && *nz != 1) || grid.nx != p->nx + h2 ||
             grid.ny != *ny + h2 || grid.nz != *nz + z2)
             return mx_fail(why, -EINVAL,
-                           "%s gives field %s as %s cells; the grid has %s, with its frame of %d cells",
+                           "%s gives field %s as %s cells; the grid has %s, including its frame of %d cells",
                            source->name, f->name, cells_text(&grid, p->flat, text[0]),
                            cells_text(&(struct mx_grid){.nx = p->nx + h2, .ny = *ny + h2, .nz = *nz + z2},
                                       p->flat, text[1]),
                            frame);
         if (strcmp(grid.dtype, mx_dtype_name(f->dtype)) != 0)
-            return mx_fail(why, -EINVAL, "%s gives field %s as %.7s; the kernel has %s", source->name,
+            return mx_fail(why, -EINVAL, "%s gives field %s as %.7s; in the kernel it is %s", source->name,
                            f->name, grid.dtype, mx_dtype_name(f->dtype));
     }
     return 0;

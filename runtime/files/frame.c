@@ -13,7 +13,7 @@ int mx_frame_take(const struct mx_words *words, mx_why *why, struct mx_frame *ou
         char name[MX_FIELD_NAME + 4] = "";
         const char *rest = mx_field_word(words->word[i], name);
         if (rest != NULL && strcmp(name, "u") != 0)
-            return mx_fail(why, -EINVAL, "--frame %s: the field of a built-in stencil is u", words->word[i]);
+            return mx_fail(why, -EINVAL, "--frame %s: a built-in stencil has one field, u", words->word[i]);
         err = mx_frame_parse(rest != NULL ? rest : words->word[i], why, out);
     }
     return err;
@@ -34,8 +34,8 @@ static int take_word(struct mx_run_fields *f, const struct mx_system *s, const c
         *found = true;
         if (named && !read)
             return mx_fail(why, -EINVAL,
-                           "--frame %s: the kernel reads %s at the cell itself alone, and no frame of it; "
-                           "leave this out: its file may come without",
+                           "--frame %s: the kernel reads %s only at the cell itself, so that field needs no "
+                           "frame; leave this option out",
                            word, name);
         x->made = frame;
         const bool file = x->path[0] != 0 || (x->init == NULL && x->same_as < 0);
@@ -52,7 +52,8 @@ int mx_fields_take_frames(struct mx_run_fields *fields, const struct mx_system *
             const int err = take_word(fields, s, words->word[i], named, &found, why);
             if (err < 0) return err;
             if (!found)
-                return mx_fail(why, -EINVAL, "--frame '%.120s' names no field of the kernel", words->word[i]);
+                return mx_fail(why, -EINVAL, "--frame '%.120s': the kernel has no such field",
+                               words->word[i]);
         }
     return 0;
 }
@@ -63,7 +64,7 @@ int mx_frame_print(const struct mx_words *words, char text[MX_FRAME_TEXT], mx_wh
     for (int32_t i = 0; i < words->n; i++) {
         n += (size_t)snprintf(text + n, MX_FRAME_TEXT - n, "%s%s", i > 0 ? " " : "", words->word[i]);
         if (n >= MX_FRAME_TEXT)
-            return mx_fail(why, -EINVAL, "the words of --frame have more than %d bytes; use fewer of them",
+            return mx_fail(why, -EINVAL, "the values of --frame have more than %d bytes together: give fewer",
                            MX_FRAME_TEXT - 1);
     }
     return 0;
@@ -86,8 +87,8 @@ int mx_frame_check_sides(const struct mx_frame *frame, const struct mx_sides *si
             const uint8_t side = mx_ends_of(sides, array, field, d).side[end];
             if (mx_side_is_copy(side) && side != (mirror ? MX_SIDE_MIRROR : MX_SIDE_PERIODIC))
                 return mx_fail(why, -EINVAL,
-                               "--frame %s contradicts the side %c=%s: the frame of a side that is not fixed "
-                               "is what the side says; take --frame edge or a number for the others",
+                               "--frame %s contradicts the side %c=%s, which decides the frame there: for "
+                               "the fixed sides give --frame edge or a number",
                                mirror ? "mirror" : "periodic", mx_axis_name(problem, d), mx_side_name(side));
         }
     return 0;

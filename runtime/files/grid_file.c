@@ -33,7 +33,7 @@ static int open_raw(struct mx_grid_file *f, const struct mx_grid *grid, mx_why *
     int err = mx_raw_open(f->path, f->raw, &want, why, &f->npy, &frame);
     if (err < 0 || frame == want.may_have) return err;
     close(f->npy.fd);
-    return mx_fail(why, -EINVAL, "%.300s,%s says frame=yes, and --frame makes one; leave one of them out",
+    return mx_fail(why, -EINVAL, "%.300s,%s says frame=yes, and --frame makes a frame: leave one of them out",
                    f->path, f->raw);
 }
 
@@ -127,11 +127,10 @@ int mx_grid_file_join(struct mx_grid_file *f, const struct mx_grid_file_place *p
         fd = -ESTALE;
     }
     if (fd < 0)
-        return mx_fail(
-            why, fd,
-            "%.300s, in which all ranks write the result, cannot be opened: %s; it has to be on a file "
-            "system that they share",
-            place->path, strerror(-fd));
+        return mx_fail(why, fd,
+                       "all ranks write the result to %.300s, which cannot be opened: %s; it must be on a "
+                       "file system that all ranks share",
+                       place->path, strerror(-fd));
     *n = (struct mx_npy){.fd = fd, .shape = {grid->nz, grid->ny, grid->nx}, .data_offset_bytes = HEAD_BYTES};
     if (grid->flat) n->shape[0] = grid->ny, n->shape[1] = 1;
     f->flat = grid->flat;

@@ -19,8 +19,10 @@ int mx_fields_check_sides(const struct mx_system *system, const struct mx_sides 
     const bool y = mx_sides_periodic(s, MX_DIM_Y),
                any = y || mx_sides_periodic(s, MX_DIM_X) || mx_sides_periodic(s, MX_DIM_Z);
     if (any && system->hc > 0)
-        return mx_fail(why, -EINVAL, "its frame is what the periodic sides say, not what the file has");
+        return mx_fail(why, -EINVAL,
+                       "the periodic sides say what its frame is, and the file may have another one");
     if (y && backend->face == MX_FACE_TRANSFER)
-        return mx_fail(why, -EINVAL, "y=periodic takes rows from the other end, which have to be aligned");
+        return mx_fail(why, -EINVAL,
+                       "y=periodic reads rows of the other end of y, and direct transfers need them aligned");
     return 0;
 }

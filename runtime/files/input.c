@@ -87,9 +87,9 @@ bool mx_input_same(const struct mx_input_identity *then, const struct mx_input_i
 
 static int changed(const struct mx_run_field *f, mx_why *why) {
     return mx_fail(why, -ESTALE,
-                   "%.300s has changed while it was read in place as field %s: what was computed since the "
-                   "last commit is lost; start again, with --field-copy if the file may change again: then "
-                   "the run copies it at the beginning",
+                   "%.300s changed while the run read it in place as field %s: what was computed since the "
+                   "last commit is lost. Start again; if the file may change again, give --field-copy, which "
+                   "copies it at the beginning",
                    f->path, f->name);
 }
 
@@ -141,7 +141,7 @@ static int check_in_place(struct mx_run_field *f, mx_why *why) {
                : mx_fail(
                      why, -EINVAL,
                      "%.300s is not the file that the run reads in place as field %s: its length, time of "
-                     "change or content differs; restore it, or give its new place with --field %s=FILE",
+                     "change or content differs. Restore the file, or give its new path with --field %s=FILE",
                      f->path, f->name, f->name);
 }
 
@@ -153,8 +153,8 @@ int mx_field_take_identity(struct mx_run_field *f, bool former, mx_why *why) {
     if (err < 0) return err;
     if (former && !mx_input_same(&f->identity, &now, true))
         return mx_fail(why, -EINVAL,
-                       "%.300s has changed since the run began with it: the result cannot be verified; leave "
-                       "--verify out",
+                       "%.300s has changed since the run began with it, so the result cannot be verified: "
+                       "leave --verify out",
                        f->path);
     f->identity = now;
     return 0;

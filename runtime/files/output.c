@@ -95,9 +95,9 @@ static int refuse(const char *what, const char *path, int err, mx_why *why) {
     } reasons[] = {
         {-EEXIST, "it is there already; name another file, or give --overwrite to replace it"},
         {-EISDIR, "it is a directory; name a file in it"},
-        {-ELOOP, "it is a link to nothing; name the file itself"},
+        {-ELOOP, "it is a link whose target does not exist; name the file itself"},
         {-ENOENT, "its directory is not there; make it first"},
-        {-ENOTDIR, "a part of this path is no directory"},
+        {-ENOTDIR, "a part of this path is not a directory"},
         {-EACCES, "no permission to write there; name another place"},
         {-EROFS, "the file system is read-only; name another place"},
         {-ENAMETOOLONG, "the path is too long"},
@@ -342,12 +342,12 @@ static int refuse_odd_word(const struct named *n, mx_why *why) {
     const bool storage = S_ISREG(n->st.st_mode) || S_ISDIR(n->st.st_mode);
     if (!n->there || storage || (is_written(n) && (S_ISBLK(n->st.st_mode) || takes_all(&n->st)))) return 0;
     if (n->word->use != MX_FILE_PLACE)
-        return mx_fail(why, -EINVAL, "%s %.300s is no regular file but %s; name a file%s", n->word->option,
+        return mx_fail(why, -EINVAL, "%s %.300s is not a regular file but %s; name a file%s", n->word->option,
                        n->word->path, mx_file_kind(n->st.st_mode),
-                       n->word->use == MX_FILE_READ ? " (of cells a .npy file, for example)" : "");
+                       n->word->use == MX_FILE_READ ? " (for cells, for example, a .npy file)" : "");
     if (S_ISBLK(n->st.st_mode)) return 0;
     return mx_fail(why, -ENOTBLK,
-                   "%s %.300s is no storage but %s; name a directory, a file or a block device",
+                   "%s %.300s is not storage but %s; name a directory, a file or a block device",
                    n->word->option, n->word->path, mx_file_kind(n->st.st_mode));
 }
 
@@ -362,8 +362,8 @@ static int refuse_other_format(const struct named *n, mx_why *why) {
     for (size_t i = 0; n->word->use == MX_FILE_NPY && dot != NULL && i < sizeof ends / sizeof ends[0]; i++)
         if (strcasecmp(dot, ends[i]) == 0)
             return mx_fail(why, -EINVAL,
-                           "%s %.300s is written as a .npy file: give its name that end; the Python package "
-                           "saves results in other formats (memext.save: raw cells, HDF5, Zarr)",
+                           "%s %.300s is written as a .npy file: end its name in .npy, or save another "
+                           "format from Python (memext.save: raw cells, HDF5, Zarr)",
                            n->word->option, n->word->path);
     return 0;
 }
@@ -372,13 +372,13 @@ static int refuse_other_format(const struct named *n, mx_why *why) {
 static int refuse_pair(const struct named *a, const struct named *b, mx_why *why) {
     if (a->word->use == MX_FILE_READ)
         return mx_fail(why, -EINVAL,
-                       "%s %.300s is the file of %s: an input is never written; name another one",
+                       "%s %.300s is also the file of %s, and an input is never written: name another file",
                        b->word->option, b->path, a->word->option);
     if (a->word->use == MX_FILE_PLACE)
-        return mx_fail(why, -EINVAL, "%s %.300s is the place of the Buffers; name another file",
+        return mx_fail(why, -EINVAL, "%s %.300s is the place of the Buffers (-d): name another file",
                        b->word->option, b->path);
-    return mx_fail(why, -EINVAL, "%s and %s name the same file, %.300s; name two", a->word->option,
-                   b->word->option, b->path);
+    return mx_fail(why, -EINVAL, "%s and %s name the same file, %.300s: name two different files",
+                   a->word->option, b->word->option, b->path);
 }
 
 /* Of any run: it may be all that there is of a state. One that was only begun has nothing in it but its name.
@@ -394,8 +394,7 @@ static int refuse_store(const struct named *n, mx_why *why) {
     free(facts);
     if ((err < 0 && err != -EIO && err != -ENOTSUP) && strcmp(name_of(n->path), "memext.store") != 0)
         return 0;
-    return mx_fail(why, -EINVAL,
-                   "%s %.300s is a store of memext, and no file to be replaced; name another one",
+    return mx_fail(why, -EINVAL, "%s %.300s is a memext store, which is not overwritten: name another file",
                    n->word->option, n->path);
 }
 
@@ -403,9 +402,10 @@ static int refuse_store(const struct named *n, mx_why *why) {
 static int check_standard(const struct mx_file_word *word, mx_why *why) {
     const bool report = strcmp(word->option, "--json") == 0 || word->use == MX_FILE_READ;
     if (report || word->use == MX_FILE_PLACE) return 0;
-    return mx_fail(why, -EINVAL,
-                   "%s - is no file, and it is not written to standard output: name a file (./- is one)",
-                   word->option);
+    return mx_fail(
+        why, -EINVAL,
+        "%s - would be standard output, where this is not written: name a file (./- for a file named -)",
+        word->option);
 }
 
 int mx_output_check_names(const struct mx_file_word *words, size_t n, mx_why *why) {

@@ -65,17 +65,16 @@ static int open_cells(const char *path, mx_why *why, struct stat *st) {
 /* What keeps a file of so many bytes from being one with the frame or one without; NULL = nothing. */
 static const char *judge(const struct mx_raw_want *w, mx_wide there, mx_wide with, mx_wide without,
                          int *frame) {
-    static const char say[] = ": say which with ,frame=yes or ,frame=no after the type";
+    static const char say[] = ": say which of the two it is with ,frame=yes or ,frame=no after the type";
     if (*frame == 0 && !w->may_lack)
-        return ": it needs one; give it to the file, or have it made with --frame edge, mirror, periodic or "
-               "a "
-               "number";
+        return ": the field needs a frame; write one into the file, or let memext make it with --frame edge, "
+               "mirror, periodic or a number";
     if (*frame < 0 && w->may_have && w->may_lack && there > with) return say;
     if (*frame < 0 && !w->may_have && there >= with) return say;
     if (*frame < 0) *frame = w->may_have && (!w->may_lack || there >= with);
     if (there >= (*frame ? with : without)) return NULL;
     return *frame && there >= without && !w->may_lack
-               ? ": have one made with --frame edge, mirror, periodic or a number"
+               ? ": let memext make the frame with --frame edge, mirror, periodic or a number"
                : "";
 }
 
@@ -86,13 +85,14 @@ int mx_raw_open(const char *path, const char *raw, const struct mx_raw_want *w, 
     out->fd = -1;
     if (!parse(raw, &said))
         return mx_fail(why, -EINVAL,
-                       "%.100s=...,%s: after the file come " MX_DTYPE_NAMES " and, if any, "
-                       ",offset=BYTES and ,frame=yes or ,frame=no",
+                       "%.100s=...,%s: the file must be followed by " MX_DTYPE_NAMES
+                       " and, if needed, ,offset=BYTES and ,frame=yes or ,frame=no",
                        w->option, raw);
     if (w->nx == 0)
-        return mx_fail(why, -EINVAL,
-                       "%.100s is a raw file, which does not say how large it is: give -n NX NY%s", w->option,
-                       w->flat ? "" : " NZ");
+        return mx_fail(
+            why, -EINVAL,
+            "the file of %.100s has raw cells and does not say how large the grid is: give -n NX NY%s",
+            w->option, w->flat ? "" : " NZ");
     const int fd = open_cells(path, why, &st);
     if (fd < 0) return fd;
     const int64_t h2 = 2 * (int64_t)w->h, hy2 = w->flat ? 0 : h2, cell = mx_dtype_bytes(said.dtype),
@@ -104,12 +104,12 @@ int mx_raw_open(const char *path, const char *raw, const struct mx_raw_want *w, 
         const struct mx_problem grid = {.nx = w->nx, .ny = w->ny, .nz = w->nz, .flat = w->flat};
         char extents[MX_EXTENTS_TEXT];
         close(fd);
-        return mx_fail(
-            why, -EINVAL,
-            "%.200s has %lld bytes from byte %lld on; %s cells of %s are %lld bytes, %lld with the "
-            "frame%s",
-            path, (long long)(there > 0 ? there : 0), said.offset_bytes, mx_extents_text(&grid, extents),
-            mx_dtype_name(said.dtype), (long long)without, (long long)with, sentence);
+        return mx_fail(why, -EINVAL,
+                       "%.200s has %lld bytes from byte %lld on; %s cells of %s need %lld bytes without the "
+                       "frame, %lld with it%s",
+                       path, (long long)(there > 0 ? there : 0), said.offset_bytes,
+                       mx_extents_text(&grid, extents), mx_dtype_name(said.dtype), (long long)without,
+                       (long long)with, sentence);
     }
     const int64_t more = said.frame ? h2 : 0, more_y = said.frame ? hy2 : 0;
     *out = (struct mx_npy){.fd = fd,

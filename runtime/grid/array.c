@@ -37,7 +37,7 @@ static int open_data(const char *path, const char *name, mx_why *why, char out[P
                        strerror(errno));
     /* No device is opened to find out what it is. */
     if (stat(out, &st) != 0 || !S_ISREG(st.st_mode))
-        return mx_fail(why, -EINVAL, "%.200s says that its cells are in %.200s, which is no regular file",
+        return mx_fail(why, -EINVAL, "%.200s says that its cells are in %.200s, which is not a regular file",
                        path, name);
     *fd = mx_retry(mx_sys->open(out, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0));
     return *fd >= 0 ? 0 : mx_fail(why, *fd, "cannot open %.300s: %s", out, strerror(-*fd));
@@ -49,7 +49,9 @@ static int skip_lines(const char *path, int fd, int64_t lines, mx_why *why, int6
     while (lines > 0) {
         const ssize_t n = mx_retry(mx_sys->pread(fd, piece, sizeof piece, *at));
         if (n < 0) return mx_fail(why, (int)n, "%.300s cannot be read: %s", path, strerror((int)-n));
-        if (n == 0) return mx_fail(why, -EINVAL, "%.300s has fewer lines than its header skips", path);
+        if (n == 0)
+            return mx_fail(why, -EINVAL,
+                           "%.300s has fewer lines than its header says to skip", path);
         const char *p = piece, *end = piece + n;
         while (lines > 0 && (p = memchr(p, '\n', (size_t)(end - p))) != NULL) p++, lines--;
         *at += p != NULL ? p - piece : n;
@@ -71,7 +73,8 @@ static int find_cells(const char *path, const struct mx_array_head *head, mx_why
     }
     if (fstat(npy->fd, &st) != 0) return mx_fail(why, -errno, "%.300s: %s", path, strerror(errno));
     if (st.st_size - at < bytes)
-        return mx_fail(why, -EINVAL, "%.300s is truncated: %lld bytes of cells, its header promises more",
+        return mx_fail(why, -EINVAL,
+                       "%.300s is truncated: it has %lld bytes of cells, fewer than its header promises",
                        path, (long long)(st.st_size - at));
     npy->data_offset_bytes = st.st_size - (int64_t)bytes;
     return 0;
@@ -181,8 +184,8 @@ int mx_hdf5_open(int fd, const char *path, const char *inside, bool any, int ran
     close(fd);
     return mx_fail(
         why, -ENOTSUP,
-        "%.300s is an HDF5 file, and this memext was built without HDF5 (memext info): build it where "
-        "libhdf5-dev is installed, or give its cells as raw: FILE,TYPE,offset=BYTES",
+        "%.300s is an HDF5 file, and this memext was built without HDF5 (memext info). Build it where "
+        "libhdf5-dev is installed, or give the file's cells as raw cells: FILE,TYPE,offset=BYTES",
         path);
 }
 #endif
@@ -276,9 +279,8 @@ int mx_array_open_grid(const char *path, const char *inside, bool any, bool flat
     if (f != NULL) return f->open(fd, path, inside, any, flat ? 2 : 3, why, out, data);
     close(fd);
     if (err < 0) return mx_fail(why, err, "%.300s cannot be read: %s", path, strerror(-err));
-    return mx_fail(
-        why, -EINVAL,
-        "%.300s is no .npy file, nor .nrrd, .mhd or HDF5; write it with numpy.save, or name its cells: "
-        "FILE,TYPE,offset=BYTES",
-        path);
+    return mx_fail(why, -EINVAL,
+                   "%.300s is not a .npy, .nrrd, .mhd or HDF5 file: write it with numpy.save, or give it as "
+                   "raw cells: FILE,TYPE,offset=BYTES",
+                   path);
 }

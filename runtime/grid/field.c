@@ -97,10 +97,11 @@ int mx_field_damaged(const mx_buffer *buffer, const struct mx_layout *layout, co
     else if (layout != NULL)
         snprintf(where, sizeof where, " (plane %lld, row %lld)", (long long)(at / layout->plane_pitch_bytes),
                  (long long)(at % layout->plane_pitch_bytes / layout->row_pitch_bytes));
-    return mx_fail(why, -EBADMSG,
-                   "reading %s gave other data than was written: the checksum of the unit at byte %lld%s "
-                   "differs; the device or its memory is faulty, go on from the last commit elsewhere",
-                   what, (long long)at, where);
+    return mx_fail(
+        why, -EBADMSG,
+        "reading %s gave other data than was written: the checksum of the unit at byte %lld%s differs. The "
+        "device or its memory is faulty: resume from the last commit on other hardware",
+        what, (long long)at, where);
 }
 
 static int pass(mx_buffer *buffer, const struct mx_layout *layout, mx_budget *budget, const atomic_int *stop,

@@ -94,7 +94,8 @@ static int find_library(mx_why *why) {
     void *library = dlopen(MX_HDF5_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
         return mx_fail(why, -ENOENT,
-                       "HDF5 files need " MX_HDF5_LIBRARY ", with which this memext was built: %.200s",
+                       "reading HDF5 files needs " MX_HDF5_LIBRARY
+                       ", the library that this memext was built with: %.200s",
                        dlerror());
 #define FIND(name)                                                                                           \
     if ((*(void **)&h5.name = dlsym(library, #name)) == NULL) missing = #name;
@@ -103,7 +104,9 @@ static int find_library(mx_why *why) {
     memset(&h5, 0, sizeof h5);
     dlclose(library);
     return mx_fail(why, -ENOENT,
-                   MX_HDF5_LIBRARY " has no %s: it is another one than this memext was built with", missing);
+                   MX_HDF5_LIBRARY
+                   " has no function %s: this library is not the version that this memext was built with",
+                   missing);
 #else
     (void)why;
 #define IS(name) h5.name = &name;
@@ -133,7 +136,7 @@ static int check_type(hid_t set, const char *word, bool any, mx_why *why, enum m
         mx_fail(why, err, "%.300s is big endian; convert it to little endian", word);
     } else {
         mx_fail(why, err,
-                "%.300s has elements of another type than " MX_DTYPE_NAMES ", little endian: convert it",
+                "%.300s has elements of another type than " MX_DTYPE_NAMES ", little endian: convert them",
                 word);
     }
     if (type >= 0) h5.H5Tclose(type);
@@ -172,14 +175,15 @@ static int check_layout(hid_t set, const char *word, mx_why *why, int64_t *offse
     if (external > 0)
         return mx_fail(
             why, -EINVAL,
-            "%.300s has its cells in other files; name one of them as raw cells: FILE,TYPE,offset=BYTES",
+            "%.300s keeps its cells in other files; name one of those as raw cells: FILE,TYPE,offset=BYTES",
             word);
     /* Behind a block of the user's, cells that are nowhere have an offset too: that block's length less 1. */
     H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
     const haddr_t at = h5.H5Dget_offset(set);
     if (h5.H5Dget_space_status(set, &status) < 0 || status != H5D_SPACE_STATUS_ALLOCATED ||
         at == HADDR_UNDEF || at > INT64_MAX / 4)
-        return mx_fail(why, -EINVAL, "%.300s was made, but nothing was ever written to it: it has no cells",
+        return mx_fail(why, -EINVAL,
+                       "%.300s has no cells: the dataset was created, but nothing was ever written to it",
                        word);
     *offset = (int64_t)at;
     return 0;
@@ -230,13 +234,14 @@ static int take_numbers(hid_t set, const char *word, const char *name, int want,
     if (!open_attribute(set, name, &a)) return 0;
     int err = -EINVAL;
     if (a.class != H5T_INTEGER && a.class != H5T_FLOAT)
-        mx_fail(why, err, "the attribute %s of %.300s is no number: write it as one", name, word);
+        mx_fail(why, err, "the attribute %s of %.300s is text, not a number: write it as a number", name,
+                word);
     else if (a.count < 1 || a.count > MOST_NUMBERS || (want > 0 && a.count != want))
-        mx_fail(why, err, "the attribute %s of %.300s has %lld numbers: %s needed", name, word,
+        mx_fail(why, err, "the attribute %s of %.300s has %lld numbers: it needs %s", name, word,
                 (long long)a.count,
-                want == 1   ? "one is"
-                : want == 2 ? "two are"
-                            : "1 to 8 are");
+                want == 1   ? "one"
+                : want == 2 ? "two"
+                            : "1 to 8");
     else if (h5.H5Aread(a.id, *h5.H5T_NATIVE_LDOUBLE_g, out) < 0)
         mx_fail(why, err, "the attribute %s of %.300s cannot be read", name, word);
     else
@@ -251,8 +256,8 @@ static int check_packing(hid_t set, const char *word, mx_why *why) {
     for (int i = 0; i < 3; i++)
         if (h5.H5Aexists(set, names[i]) > 0)
             return mx_fail(why, -EINVAL,
-                           "%.300s has the attribute %s: its cells are packed; unpack them, or read them "
-                           "through Python",
+                           "%.300s has the attribute %s, so its cells are packed: unpack them, or read the "
+                           "file through Python",
                            word, names[i]);
     return 0;
 }
@@ -282,7 +287,8 @@ static int take_limits(hid_t set, const char *word, mx_why *why, struct mx_array
         if (err < 0) return err;
         for (int k = 0; k < n; k++)
             if (number[k] != number[k])
-                return mx_fail(why, -EINVAL, "the attribute %s of %.300s is no number", limits[i].name, word);
+                return mx_fail(why, -EINVAL, "the attribute %s of %.300s is NaN: write a number",
+                               limits[i].name, word);
         if (n > 0 && limits[i].low && (!m->has_low || number[0] > m->low))
             m->has_low = true, m->low = number[0];
         if (n > 0 && limits[i].high && (!m->has_high || number[n - 1] < m->high))
@@ -386,13 +392,14 @@ static int check_order(hid_t set, const char *word, int rank, mx_why *why) {
     for (int i = 0; i < rank; i++) take_text(set, "DIMENSION_LABELS", i, rank, name[i]);
     take_scales(set, rank, name);
     if (rank == 2 && mx_array_rows_turned((const char *const[]){name[0], name[1]}))
-        return mx_fail(why, -EINVAL, "%.300s has the dimensions %s, %s, and a grid of two y, x: turn it",
+        return mx_fail(why, -EINVAL,
+                       "%.300s has the dimensions %s, %s; a grid of two dimensions needs y, x: transpose it",
                        word, name[0], name[1]);
     if (rank == 2 || !mx_array_turned((const char *const[]){name[0], name[1], name[2]})) return 0;
     return mx_fail(
         why, -EINVAL,
-        "%.300s has the dimensions %s, %s, %s, and a grid z, y, x: turn it, or read it through Python", word,
-        name[0], name[1], name[2]);
+        "%.300s has the dimensions %s, %s, %s; a grid needs z, y, x: transpose it, or read it through Python",
+        word, name[0], name[1], name[2]);
 }
 
 /* ---- */
@@ -400,7 +407,7 @@ static int check_order(hid_t set, const char *word, int rank, mx_why *why) {
 static int look(hid_t file, const char *word, const char *inside, bool any, int rank, mx_why *why,
                 struct mx_npy *npy, struct mx_array_missing *missing) {
     if (inside[0] == 0)
-        return mx_fail(why, -EINVAL, "%.300s is an HDF5 file: say which dataset of it: FILE.h5:/NAME", word);
+        return mx_fail(why, -EINVAL, "%.300s is an HDF5 file: name its dataset as FILE.h5:/NAME", word);
     const hid_t set = h5.H5Dopen2(file, inside, H5P_DEFAULT);
     if (set < 0) return mx_fail(why, -EINVAL, "there is no dataset %.300s", word);
     int err = check_file(file, set, word, why);
@@ -435,10 +442,8 @@ static int look_quietly(int fd, const char *path, const char *word, const char *
     h5.H5Eset_auto2(H5E_DEFAULT, NULL, NULL);            /* it would print */
     snprintf(same, sizeof same, "/proc/self/fd/%d", fd); /* what was opened, whatever has its name now */
     const hid_t file = open_file(access(same, F_OK) == 0 ? same : path); /* without /proc */
-    const int err =
-        file >= 0
-            ? look(file, word, inside, any, rank, why, npy, missing)
-            : mx_fail(why, -EINVAL, "%.300s cannot be read as an HDF5 file: it is none, or damaged", path);
+    const int err = file >= 0 ? look(file, word, inside, any, rank, why, npy, missing)
+                              : mx_fail(why, -EINVAL, "%.300s is not an HDF5 file, or it is damaged", path);
     if (file >= 0) h5.H5Fclose(file);
     h5.H5Eset_auto2(H5E_DEFAULT, print, context);
     return err;

@@ -116,11 +116,10 @@ bool mx_array_rows_turned(const char *const names[2]) {
 
 int mx_array_check_type(const char *path, enum mx_dtype dtype, bool any, mx_why *why) {
     if (any || dtype == MX_F64 || dtype == MX_F32) return 0;
-    return mx_fail(
-        why, -EINVAL,
-        "%.300s has cells of type %s; only f64 and f32 are supported here: convert it, or give a kernel "
-        "(--kernel), whose state may have any type",
-        path, mx_dtype_name(dtype));
+    return mx_fail(why, -EINVAL,
+                   "%.300s has cells of type %s, and built-in stencils need f64 or f32: convert it, or give "
+                   "a kernel (--kernel), whose state may have any type",
+                   path, mx_dtype_name(dtype));
 }
 
 /* Bytes before and of the cells; INT64_MAX stands for anything beyond: three extents of 63 bits fit into no
@@ -142,7 +141,7 @@ int mx_array_check_length(const char *path, const struct mx_npy *npy, mx_why *wh
     const int64_t need = promised_bytes(npy);
     if (fstat(npy->fd, &st) < 0) return mx_fail(why, -errno, "%.300s: %s", path, strerror(errno));
     if (st.st_size < need)
-        return mx_fail(why, -EINVAL, "%.300s is truncated: %lld bytes, its header promises %lld%s", path,
-                       (long long)st.st_size, (long long)need, need == INT64_MAX ? " or more" : "");
+        return mx_fail(why, -EINVAL, "%.300s is truncated: it has %lld bytes, and its header promises %lld%s",
+                       path, (long long)st.st_size, (long long)need, need == INT64_MAX ? " or more" : "");
     return 0;
 }

@@ -44,13 +44,13 @@ int mx_layout_fixed_file(const struct mx_problem *p, int32_t field, const struct
                        mx_dtype_name(f->dtype), mx_dtype_name(file->dtype));
     if (file->offset_bytes < 0 || file->offset_bytes % cell != 0)
         return mx_fail(why, -EINVAL,
-                       "field %s begins at byte %lld of its file: not a multiple of its %lld "
-                       "bytes a cell",
+                       "field %s begins at byte %lld of its file, which is not a multiple of its cell size, "
+                       "%lld bytes: rewrite the file",
                        f->name, (long long)file->offset_bytes, (long long)cell);
     if (!file->frame && p->system->hc > 0)
         return mx_fail(why, -EINVAL,
-                       "field %s is read %d cells around a cell, but its file has no frame; give "
-                       "it one of %d cells",
+                       "the kernel reads field %s up to %d cells away, but its file has no frame: give a "
+                       "file with a frame of %d cells",
                        f->name, p->system->hc, p->h);
     struct mx_fixed_layout l = {.frame = (int32_t)frame,
                                 .lead_bytes = beside * cell,
@@ -64,13 +64,12 @@ int mx_layout_fixed_file(const struct mx_problem *p, int32_t field, const struct
         .nx = p->nx + 2 * frame, .ny = p->ny + 2 * frame_y, .nz = p->nz + 2 * frame, .flat = p->flat};
     char extents[MX_EXTENTS_TEXT];
     if (need > file->bytes)
-        return mx_fail(
-            why, -EINVAL,
-            "field %s needs %lld bytes of its file from byte %lld on, which has %lld: %s cells of %s "
-            "%s frame",
-            f->name, (long long)(need - file->offset_bytes), (long long)file->offset_bytes,
-            (long long)file->bytes, mx_extents_text(&framed, extents), mx_dtype_name(f->dtype),
-            file->frame ? "with the" : "without a");
+        return mx_fail(why, -EINVAL,
+                       "the file of field %s is too short: %lld bytes are needed from byte %lld on, and the "
+                       "file has %lld bytes (%s cells of %s %s frame)",
+                       f->name, (long long)(need - file->offset_bytes), (long long)file->offset_bytes,
+                       (long long)file->bytes, mx_extents_text(&framed, extents), mx_dtype_name(f->dtype),
+                       file->frame ? "with the" : "without a");
     l.row_bytes = l.row_pitch_bytes = (int64_t)row;
     l.plane_pitch_bytes = (int64_t)plane;
     l.offset_bytes =
@@ -106,20 +105,23 @@ void mx_layout_of_fixed(const struct mx_layout *layout, int32_t field, struct mx
 
 static int refuse_steps(const struct mx_problem *p, mx_why *why) {
     char extents[MX_EXTENTS_TEXT];
-    return mx_fail(why, -EOVERFLOW, "grid %s over %lld steps moves more than 2^61 bytes: take fewer steps",
+    return mx_fail(why, -EOVERFLOW,
+                   "a grid of %s over %lld steps moves more than 2^61 bytes, which memext cannot count: give "
+                   "fewer steps",
                    mx_extents_text(p, extents), (long long)p->nt);
 }
 
 int mx_layout_check(const struct mx_problem *p, mx_why *why) {
     char extents[MX_EXTENTS_TEXT];
     if (p->nx < 1 || p->ny < 1 || p->nz < 1)
-        return mx_fail(why, -EINVAL, "grid %s: every extent must be at least 1", mx_extents_text(p, extents));
+        return mx_fail(why, -EINVAL, "the grid is %s: every extent must be at least 1",
+                       mx_extents_text(p, extents));
     if (p->nx > (INT64_C(1) << 40) || p->ny > (INT64_C(1) << 30) || p->nz > (INT64_C(1) << 30))
-        return mx_fail(why, -EOVERFLOW, "grid %s is too large: nx up to 2^40, ny%s up to 2^30",
+        return mx_fail(why, -EOVERFLOW, "grid %s is too large: nx may be up to 2^40, ny%s up to 2^30",
                        mx_extents_text(p, extents), p->flat ? "" : " and nz");
     if (p->nt > MX_MOST_STEPS)
-        return mx_fail(why, -EOVERFLOW, "%lld steps are more than are counted, %lld", (long long)p->nt,
-                       (long long)MX_MOST_STEPS);
+        return mx_fail(why, -EOVERFLOW, "%lld steps are too many: at most %lld are possible",
+                       (long long)p->nt, (long long)MX_MOST_STEPS);
     const int64_t levels = mx_levels_of(p, p->nt), h2 = 2 * (int64_t)p->h;
     const mx_wide cells = (mx_wide)(p->nx + h2) * (p->ny + 2 * mx_halo_y(p)) * (p->nz + h2),
                   state = mx_reads_old(p) ? mx_cell_bytes(p, 0) + mx_cell_bytes(p, 1)
@@ -165,7 +167,8 @@ int mx_layout_make(const struct mx_problem *p, uint32_t offset_align_bytes, bool
         total = (total + unit - 1) / unit * unit;
     }
     if (total * l.planes > INT64_MAX / 4)
-        return mx_fail(why, -EOVERFLOW, "grid %s needs more than 2^61 bytes", mx_extents_text(p, extents));
+        return mx_fail(why, -EOVERFLOW, "a grid of %s needs more than 2^61 bytes: choose a smaller one",
+                       mx_extents_text(p, extents));
     if (p->nt > 0 && (mx_reads_old(p) ? 2 : 1) * total * l.planes > most_moved_bytes / mx_levels_of(p, p->nt))
         return refuse_steps(p, why);
     l.plane_pitch_bytes = (int64_t)total;

@@ -30,11 +30,10 @@ static int take_type(struct reader *r, const char *value) {
             r->typed = true;
             return 0;
         }
-    return mx_fail(
-        r->why, -EINVAL,
-        "%.300s has elements %.40s; MET_DOUBLE, MET_FLOAT and whole numbers (MET_UCHAR, MET_INT ...) are "
-        "supported: convert it",
-        r->path, value);
+    return mx_fail(r->why, -EINVAL,
+                   "%.300s has elements of type %.40s; MET_DOUBLE, MET_FLOAT and integers (MET_UCHAR, "
+                   "MET_INT ...) are supported: convert it",
+                   r->path, value);
 }
 
 static int take_dimensions(struct reader *r, const char *value) {
@@ -46,8 +45,8 @@ static int take_dimensions(struct reader *r, const char *value) {
 static int take_sizes(struct reader *r, const char *value) {
     r->sized = mx_array_sizes(value, r->out->rank, r->out->size);
     if (r->sized) return 0;
-    return mx_fail(r->why, -EINVAL, "%.300s has the DimSize %.80s; a grid has %s, from 1 on", r->path, value,
-                   r->out->rank == 2 ? "two" : "three");
+    return mx_fail(r->why, -EINVAL, "%.300s has the DimSize %.80s; a grid needs %s, each at least 1", r->path,
+                   value, r->out->rank == 2 ? "two" : "three");
 }
 
 static int take_truth(struct reader *r, const char *key, const char *value, bool *out) {
@@ -62,10 +61,10 @@ static int take_order(struct reader *r, const char *value) {
     const int err = take_truth(r, "its byte order", value, &r->out->big_endian);
     r->ordered = true;
     if (err < 0 || !twice || before == r->out->big_endian) return err;
-    return mx_fail(r->why, -EINVAL,
-                   "%.300s: BinaryDataByteOrderMSB and ElementByteOrderMSB say different byte orders: leave "
-                   "one of them out",
-                   r->path);
+    return mx_fail(
+        r->why, -EINVAL,
+        "%.300s: BinaryDataByteOrderMSB and ElementByteOrderMSB give different byte orders: leave one of them out",
+        r->path);
 }
 
 static int take_binary(struct reader *r, const char *value) {
@@ -88,14 +87,15 @@ static int take_compressed(struct reader *r, const char *value) {
 
 static int take_channels(struct reader *r, const char *value) {
     if (strcmp(value, "1") == 0) return 0;
-    return mx_fail(r->why, -EINVAL, "%.300s has %.20s numbers a cell; write each to a file of its own",
-                   r->path, value);
+    return mx_fail(r->why, -EINVAL,
+                   "%.300s has %.20s numbers a cell; write each component to a file of its own", r->path,
+                   value);
 }
 
 static int take_bytes(struct reader *r, const char *value) {
     if (mx_array_whole(value, -1, &r->out->skip_bytes)) return 0;
-    return mx_fail(r->why, -EINVAL, "%.300s: HeaderSize '%.40s' is no whole number from -1 on", r->path,
-                   value);
+    return mx_fail(r->why, -EINVAL, "%.300s: HeaderSize is '%.40s'; it must be an integer, -1 or more",
+                   r->path, value);
 }
 
 bool mx_metaimage_local(const char *value) {
@@ -108,7 +108,7 @@ static int take_data(struct reader *r, const char *value) {
     r->local = mx_metaimage_local(value);
     if (r->local) return 0;
     if (value[0] == 0 || strncasecmp(value, "LIST", 4) == 0 || mx_array_several(value))
-        return mx_fail(r->why, -EINVAL, "%.300s has its cells in several files (%.80s); put them into one",
+        return mx_fail(r->why, -EINVAL, "%.300s has its cells in several files (%.80s); merge them into one",
                        r->path, value);
     strcpy(r->out->data, value);
     return 0;
@@ -131,7 +131,8 @@ static int take_line(struct reader *r, struct mx_line line) {
     const char *equals = memchr(line.text, '=', line.bytes);
     const size_t before = equals != NULL ? (size_t)(equals - line.text) : 0;
     if (equals == NULL || memchr(line.text, ':', before) != NULL)
-        return mx_fail(r->why, -EINVAL, "%.300s is no MetaImage: a line of its header has no '='", r->path);
+        return mx_fail(r->why, -EINVAL, "%.300s is not a MetaImage file: a line of its header has no '='",
+                       r->path);
     if (!mx_array_pair((struct mx_line){line.text, before + 1}, "=", key, value)) return 0;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         if (strcmp(key, keys[i].key) != 0) continue;
@@ -159,8 +160,8 @@ int mx_metaimage_parse(const char *path, const char *text, size_t bytes, mx_why 
     out->begin = (int64_t)at;
     if (r.local && out->skip_bytes > 0)
         return mx_fail(why, -EINVAL,
-                       "%.300s: HeaderSize = %lld with cells behind the header: readers count it from "
-                       "different places; leave it out",
+                       "%.300s: HeaderSize is %lld, but the cells follow the header in the same file. "
+                       "Readers disagree where they begin: leave HeaderSize out",
                        path, (long long)out->skip_bytes);
     if (r.typed && r.sized && r.ended) return 0;
     return mx_fail(why, -EINVAL, "%.300s: its header lacks %s", path,

@@ -134,8 +134,9 @@ static int look(const char *word, const struct mx_npy *npy, int rank, const stru
     }
     if (missing == 0) return 0;
     return mx_fail(why, -EINVAL,
-                   "%.300s has %lld cells without a value (%.9Lg) from %s %lld on: fill them in a copy", word,
-                   (long long)missing, example, mx_plane_word(rank == 2), (long long)(first / plane));
+                   "%.300s has %lld cells without a value (they hold %.9Lg) from %s %lld on: fill them in a "
+                   "copy of the file",
+                   word, (long long)missing, example, mx_plane_word(rank == 2), (long long)(first / plane));
 }
 
 int mx_array_check_values(const char *word, const struct mx_npy *npy, int rank,

@@ -45,10 +45,10 @@ static int parse_dtype(const char *path, const char *descr, bool any, enum mx_dt
                        descr);
     const int n = mx_npy_type_bytes(descr);
     if (any)
-        return mx_fail(why, -EINVAL,
-                       "%s has element type %.*s; f8, f4 and whole numbers of 1 to 8 bytes, little endian, "
-                       "are supported",
-                       path, n, descr);
+        return mx_fail(
+            why, -EINVAL,
+            "%s has element type %.*s; f8, f4 and integers of 1 to 8 bytes, little endian, are supported",
+            path, n, descr);
     return mx_fail(
         why, -EINVAL,
         "%s has element type %.*s; only '<f8' and '<f4' are supported: convert with a.astype('f8')", path, n,
@@ -112,12 +112,12 @@ int mx_npy_open_fd(int fd, const char *path, bool any, int rank, mx_why *why, st
         goto fail;
     }
     if (err < 0 || memcmp(head, magic, sizeof magic) != 0) {
-        err = mx_fail(why, -EINVAL, "%s is no .npy file; write it with numpy.save", path);
+        err = mx_fail(why, -EINVAL, "%s is not a .npy file; write it with numpy.save", path);
         goto fail;
     }
     if (head[6] < 1 || head[6] > 3 || head[7] != 0) {
-        err = mx_fail(why, -EINVAL, "%s is of version %d.%d of .npy; 1.0, 2.0 and 3.0 are known", path,
-                      head[6], head[7]);
+        err = mx_fail(why, -EINVAL, "%s has version %d.%d of the .npy format; 1.0, 2.0 and 3.0 can be read",
+                      path, head[6], head[7]);
         goto fail;
     }
     bool wide = head[6] >= 2;

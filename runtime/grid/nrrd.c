@@ -70,8 +70,8 @@ static int take_type(struct reader *r, const char *value) {
             return 0;
         }
     return mx_fail(r->why, -EINVAL,
-                   "%.300s has cells of type %.40s; double, float and whole numbers (uchar, short, int ...) "
-                   "are supported: convert it",
+                   "%.300s has cells of type %.40s; double, float and integers (uchar, short, int ...) are "
+                   "supported: convert it",
                    r->path, value);
 }
 
@@ -84,8 +84,8 @@ static int take_dimension(struct reader *r, const char *value) {
 static int take_sizes(struct reader *r, const char *value) {
     r->sized = mx_array_sizes(value, r->out->rank, r->out->size);
     if (r->sized) return 0;
-    return mx_fail(r->why, -EINVAL, "%.300s has the sizes %.80s; a grid has %s, from 1 on", r->path, value,
-                   r->out->rank == 2 ? "two" : "three");
+    return mx_fail(r->why, -EINVAL, "%.300s has the sizes %.80s; a grid needs %s, each at least 1", r->path,
+                   value, r->out->rank == 2 ? "two" : "three");
 }
 
 static int take_encoding(struct reader *r, const char *value) {
@@ -109,7 +109,7 @@ static int take_endian(struct reader *r, const char *value) {
 /* A list, or a pattern with numbers, is several files. */
 static int take_data(struct reader *r, const char *value) {
     if (value[0] == 0 || strncmp(value, "LIST", 4) == 0 || mx_array_several(value))
-        return mx_fail(r->why, -EINVAL, "%.300s has its cells in several files (%.80s); put them into one",
+        return mx_fail(r->why, -EINVAL, "%.300s has its cells in several files (%.80s); merge them into one",
                        r->path, value);
     strcpy(r->out->data, value);
     return 0;
@@ -117,13 +117,14 @@ static int take_data(struct reader *r, const char *value) {
 
 static int take_lines(struct reader *r, const char *value) {
     if (mx_array_whole(value, 0, &r->out->skip_lines)) return 0;
-    return mx_fail(r->why, -EINVAL, "%.300s: line skip '%.40s' is no whole number from 0 on", r->path, value);
+    return mx_fail(r->why, -EINVAL, "%.300s: line skip is '%.40s'; it must be an integer, 0 or more", r->path,
+                   value);
 }
 
 static int take_bytes(struct reader *r, const char *value) {
     if (mx_array_whole(value, -1, &r->out->skip_bytes)) return 0;
-    return mx_fail(r->why, -EINVAL, "%.300s: byte skip '%.40s' is no whole number from -1 on", r->path,
-                   value);
+    return mx_fail(r->why, -EINVAL, "%.300s: byte skip is '%.40s'; it must be an integer, -1 or more",
+                   r->path, value);
 }
 
 /* Up to three names in quotation marks, x first. */
@@ -141,12 +142,12 @@ static int take_labels(struct reader *r, const char *value) {
     if (r->out->rank == 2 && n == 2 && mx_array_rows_turned(names + 1))
         return mx_fail(
             r->why, -EINVAL,
-            "%.300s has the labels %.80s, and a grid of two dimensions x, y: turn it (unu permute)", r->path,
-            value);
+            "%.300s has the labels %.80s; a grid of two dimensions needs x, y: transpose it (unu permute)",
+            r->path, value);
     if (r->out->rank == 2 || n != 3 || !mx_array_turned(names)) return 0;
     return mx_fail(r->why, -EINVAL,
-                   "%.300s has the labels %.80s, and a grid x, y, z: turn it (unu permute), or read it "
-                   "through Python",
+                   "%.300s has the labels %.80s; a grid needs x, y, z: transpose it (unu permute), or read "
+                   "it through Python",
                    r->path, value);
 }
 
@@ -218,8 +219,8 @@ static int take_pair(struct reader *r, struct mx_line line) {
     const int at = mx_array_pair(line, ":=", key, value) ? find_key(key) : KEYS;
     if (at == KEYS || keys[at].take == take_labels) return 0;
     return mx_fail(r->why, -EINVAL,
-                   "%.300s: its header has the pair '%s:=', but the field '%s:' of that name says how cells "
-                   "are read, and readers differ over which one counts: write '%s: ...'",
+                   "%.300s: its header has the pair '%s:=', which some readers take for the field '%s:'. "
+                   "That field says how cells are read: write '%s: ...'",
                    r->path, keys[at].key, keys[at].key, keys[at].key);
 }
 
@@ -244,7 +245,7 @@ static int take_line(struct reader *r, struct mx_line line) {
     if (named && is_other(key)) return 0;
     if (at == KEYS)
         return mx_fail(r->why, -EINVAL,
-                       "%.300s: its header has the line '%.*s', which is no field of NRRD: 'field: value' or "
+                       "%.300s: the line '%.*s' of its header is not a field of NRRD: 'field: value' or "
                        "'key:=value' is needed",
                        r->path, printable(line), line.text);
     if (r->seen >> at & 1)
@@ -261,7 +262,7 @@ int mx_nrrd_parse(const char *path, const char *text, size_t bytes, mx_why *why,
     *out = (struct mx_array_head){.rank = out->rank};
     if (!mx_array_line(text, bytes, &at, &line) || line.bytes != 8 || memcmp(line.text, "NRRD000", 7) != 0 ||
         line.text[7] < '1' || line.text[7] > '5')
-        return mx_fail(why, -EINVAL, "%.300s is no NRRD file of version 1 to 5", path);
+        return mx_fail(why, -EINVAL, "%.300s is not an NRRD file of version 1 to 5", path);
     while (!r.attached && mx_array_line(text, bytes, &at, &line)) {
         r.attached = line.bytes == 0;
         const int err = r.attached ? 0 : take_line(&r, line);
@@ -278,7 +279,7 @@ int mx_nrrd_parse(const char *path, const char *text, size_t bytes, mx_why *why,
     if (!r.attached && out->data[0] == 0)
         return mx_fail(
             why, -EINVAL,
-            "%.300s: its header neither ends with an empty line, with cells behind, nor names their file",
+            "%.300s: its header must end with an empty line before the cells, or name the file of the cells",
             path);
     return 0;
 }

@@ -20,7 +20,7 @@ static int take_weights(const char *text, int ranks, mx_why *why, double *sum) {
     }
     return mx_fail(
         why, -EINVAL,
-        "--rank-weights '%.60s': give a positive number for each of %d ranks, with commas between them", text,
+        "--rank-weights '%.60s': give %d positive numbers, one for each rank, with commas between them", text,
         ranks);
 }
 
@@ -44,12 +44,11 @@ static int check_ends(const struct mx_problem *whole, const int64_t *first, int 
         const int64_t planes = first[rank + 1] - first[rank],
                       need = mx_sides_sources(&whole->sides, MX_DIM_Z, end, whole->h);
         if (planes < need)
-            return mx_fail(
-                why, -EINVAL,
-                "the frame at the %s end of %c copies %lld %ss, and rank %d has %lld: take fewer ranks, or "
-                "other --rank-weights",
-                end == 0 ? "lower" : "upper", mx_axis_name(whole, MX_DIM_Z), (long long)need,
-                mx_plane_word(whole->flat), rank, (long long)planes);
+            return mx_fail(why, -EINVAL,
+                           "the frame at the %s end of %c copies %lld %ss, and rank %d has %lld: give fewer "
+                           "ranks, or other --rank-weights",
+                           end == 0 ? "lower" : "upper", mx_axis_name(whole, MX_DIM_Z), (long long)need,
+                           mx_plane_word(whole->flat), rank, (long long)planes);
     }
     return 0;
 }
@@ -64,15 +63,14 @@ int mx_ranks_cut(const struct mx_problem *whole, const int64_t *first, int rank,
     for (int i = 0; i < ranks; i++)
         if (first[i + 1] - first[i] < least) least = first[i + 1] - first[i];
     const int64_t needed = whole->h * mx_levels_a_step(whole), most = whole->nz / needed;
-    char way[64] = "no ranks";
+    char way[64] = "no --ranks";
     if (most > 1) snprintf(way, sizeof way, "%lld ranks or fewer, or other --rank-weights", (long long)most);
     if (least < needed)
-        return mx_fail(
-            why, -EINVAL,
-            "%lld %ss among %d ranks are %lld for the one that has the fewest, and a step needs %lld of a "
-            "neighbour: take %s",
-            (long long)whole->nz, mx_plane_word(whole->flat), ranks, (long long)least, (long long)needed,
-            way);
+        return mx_fail(why, -EINVAL,
+                       "of %lld %ss among %d ranks the smallest rank has %lld, and a step needs %lld of a "
+                       "neighbour: give %s",
+                       (long long)whole->nz, mx_plane_word(whole->flat), ranks, (long long)least,
+                       (long long)needed, way);
     const int err = check_ends(whole, first, ranks, why);
     if (err < 0) return err;
     p.all_nz = whole->nz;

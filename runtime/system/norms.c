@@ -2,6 +2,8 @@
 /* norms.c - norms of a state: rows come in any order, from any thread, and give the same sums to the bit. */
 #include "system/norms.h"
 
+#include "machine/size.h"
+
 #include <errno.h>
 #include <math.h>
 #include <memext/backend.h>
@@ -73,25 +75,25 @@ static bool make_slots(struct mx_norms *n) {
 
 int mx_norms_make(const struct mx_norms_options *o, mx_why *why, struct mx_norms **out) {
     if (o->every < 1)
-        return mx_fail(why, -EINVAL, "norms every %lld steps: 1 or more are needed", (long long)o->every);
+        return mx_fail(why, -EINVAL, "norms every %lld steps are not possible: give 1 or more",
+                       (long long)o->every);
     if (o->n_reduce < 0 || o->n_reduce > MX_MAX_REDUCES)
         return mx_fail(why, -EINVAL, "the kernel has %d reductions; up to %d are possible", o->n_reduce,
                        MX_MAX_REDUCES);
     if (mx_has_stages(o->problem) && (o->max_change || o->rms_change))
         return mx_fail(why, -EINVAL,
-                       "max-change and rms-change compare a step with the one before it, of which nothing is "
-                       "left after %lld stages: take a reduction of the kernel",
+                       "max-change and rms-change compare a step with the one before it, which a step of "
+                       "%lld stages does not keep: name a reduction of the kernel",
                        (long long)mx_levels_a_step(o->problem));
     if (o->spans && mx_has_stages(o->problem))
-        return mx_fail(
-            why, -EINVAL,
-            "norms of a step of %lld stages need whole rows of %lld cells, and --column cuts rows: "
-            "leave --column out",
-            (long long)mx_levels_a_step(o->problem), (long long)o->problem->nx);
+        return mx_fail(why, -EINVAL,
+                       "with steps of %lld stages, norms need whole rows of %lld cells, and --column cuts "
+                       "rows: leave --column out",
+                       (long long)mx_levels_a_step(o->problem), (long long)o->problem->nx);
     if (o->spans && mx_form(o->problem) == MX_STAGGERED && (o->max_change || o->rms_change))
         return mx_fail(why, -EINVAL,
-                       "max-change and rms-change of a staggered system need whole rows of %lld cells, and "
-                       "--column cuts rows: leave --column out",
+                       "with a staggered kernel, max-change and rms-change need whole rows of %lld cells, "
+                       "and --column cuts rows: leave --column out",
                        (long long)o->problem->nx);
     struct mx_norms *n = calloc(1, sizeof *n);
     if (n == NULL) return mx_fail(why, -ENOMEM, "no memory for norms");
@@ -108,8 +110,8 @@ int mx_norms_make(const struct mx_norms_options *o, mx_why *why, struct mx_norms
         mx_norms_free(n);
         return mx_fail(
             why, -ENOMEM,
-            "there is no memory for the %lld bytes that norms of %lld rows need; max-change alone needs none",
-            (long long)mx_norms_bytes(o), (long long)(o->problem->ny * o->problem->nz));
+            "norms of %lld rows need %s, and there is no memory for that; max-change alone needs none",
+            (long long)(o->problem->ny * o->problem->nz), mx_size((uint64_t)mx_norms_bytes(o)).text);
     }
     *out = n;
     return 0;
@@ -445,9 +447,9 @@ int mx_norms_take(struct mx_norms *n, int64_t step, mx_why *why, struct mx_norms
     const int64_t clash = atomic_load(&n->clash);
     if (rows < n->rows || clash != NO_STEP)
         return mx_fail(why, -EIO,
-                       "the norms of step %lld have %lld of %lld rows%s; this is a fault of memext",
+                       "internal error (the norms of step %lld have %lld of %lld rows%s); please report it",
                        (long long)step, (long long)rows, (long long)n->rows,
-                       clash != NO_STEP ? ", and another check met them" : "");
+                       clash != NO_STEP ? ", and another check overlapped them" : "");
     struct mx_norms_result r = {.step = step, .n_reduce = n->o.n_reduce};
     const int64_t planes = mx_all_planes(p);
     uint64_t most = atomic_load(&s->most);

@@ -29,23 +29,23 @@ int mx_npy_head(int fd, const char *path, int64_t *data_at, int64_t *element, in
     if (read < 0 && read != -ENODATA)
         return mx_fail(why, read, "%s cannot be read: %s", path, strerror(-read));
     if (read < 0 || memcmp(start, "\x93NUMPY", 6) != 0)
-        return mx_fail(why, -EINVAL, "%s is no .npy file; write it with numpy.save", path);
+        return mx_fail(why, -EINVAL, "%s is not a .npy file; write it with numpy.save", path);
     const bool wide = start[6] >= 2;
     const uint32_t low = start[8] | (uint32_t)start[9] << 8;
     const uint32_t length = wide ? low | (uint32_t)start[10] << 16 | (uint32_t)start[11] << 24 : low;
     if (length > UINT16_MAX)
-        return mx_fail(why, -EINVAL, "%s has a head of %u bytes; up to 65535 are read", path, length);
+        return mx_fail(why, -EINVAL, "%s has a header of %u bytes; at most 65535 can be read", path, length);
     char *head = calloc((size_t)length + 1, 1);
     if (head == NULL) return mx_fail(why, -ENOMEM, "no memory for the head of %s", path);
     int rank = mx_read_all(fd, head, length, wide ? 12 : 10);
     if (rank < 0) {
-        rank = rank == -ENODATA ? mx_fail(why, -EINVAL, "%s is truncated inside its head", path)
+        rank = rank == -ENODATA ? mx_fail(why, -EINVAL, "%s is truncated inside its header", path)
                                 : mx_fail(why, rank, "%s cannot be read: %s", path, strerror(-rank));
         goto out;
     }
     const char *descr = value_of(head, "'descr'"), *extents = value_of(head, "'shape'");
     if (descr == NULL || extents == NULL || *extents != '(') {
-        rank = mx_fail(why, -EINVAL, "%s: its head lacks descr or shape; the file is damaged", path);
+        rank = mx_fail(why, -EINVAL, "%s: its header lacks descr or shape; the file is damaged", path);
         goto out;
     }
     *element = strncmp(descr, "'<f8'", 5) == 0 ? 8 : strncmp(descr, "'<f4'", 5) == 0 ? 4 : 0;

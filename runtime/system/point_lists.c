@@ -54,8 +54,8 @@ static int read_lines(const char *path, line_fn *each, void *list, const struct 
     for (int64_t n = 1; err == 0 && fgets(line, sizeof line, file) != NULL; n++) {
         mx_why of_line = {0};
         if (strchr(line, '\n') == NULL && !feof(file)) {
-            err = mx_fail(why, -EINVAL, "%s, line %lld: longer than %d bytes; is it a list of points?", path,
-                          (long long)n, LINE_BYTES - 2);
+            err = mx_fail(why, -EINVAL, "%s, line %lld is longer than %d bytes; is this a list of points?",
+                          path, (long long)n, LINE_BYTES - 2);
             break;
         }
         const char *text = trimmed(line);
@@ -81,9 +81,10 @@ int mx_sources_add(struct mx_sources *s, const struct mx_problem *p, const char 
         good = good && number(&at, &xyz[d]);
     }
     if (!good || *at != '=' || at[1] == 0)
-        return mx_fail(why, -EINVAL,
-                       "source '%s' is not FIELD@X,Y%s=wavelet.npy, for example u@64,64%s=ricker.npy", text,
-                       p->flat ? "" : ",Z", p->flat ? "" : ",0");
+        return mx_fail(
+            why, -EINVAL,
+            "source '%s' is not of the form FIELD@X,Y%s=wavelet.npy, for example u@64,64%s=ricker.npy", text,
+            p->flat ? "" : ",Z", p->flat ? "" : ",0");
     snprintf(what, sizeof what, "source %.*s", (int)(at - text), text);
     int err = mx_points_grow((void **)&s->of, s->points.n, &s->of_capacity, sizeof *s->of, why);
     if (err == 0) err = mx_sources_wavelet(s, at + 1, &wavelet, why);
@@ -114,7 +115,7 @@ static int add_probe(void *list, const struct mx_problem *p, const char *line, m
         good = gap > 0 && number(&at, &xyz[d]);
     }
     if (!good || *at != 0)
-        return mx_fail(why, -EINVAL, "probe '%s' is not FIELD X Y%s, for example u 64 64%s", line,
+        return mx_fail(why, -EINVAL, "probe '%s' is not of the form FIELD X Y%s, for example u 64 64%s", line,
                        p->flat ? "" : " Z", p->flat ? "" : " 0");
     snprintf(what, sizeof what, "probe %s", line);
     return mx_points_add(list, p, what, name, xyz, why);

@@ -53,7 +53,7 @@ int mx_points_add(struct mx_points *points, const struct mx_problem *p, const ch
     const int64_t all[3] = {p->nx, p->ny, mx_all_planes(p)}, n[3] = {all[0], all[y], all[z]};
     char names[160];
     if (!find_field(p, field, &point))
-        return mx_fail(why, -EINVAL, "%s: field %s is not known; the fields are %s", what, field,
+        return mx_fail(why, -EINVAL, "%s: there is no field %s; the fields are %s", what, field,
                        fields_of(p, names, sizeof names));
     for (int d = 0; d < 3; d++)
         if (xyz[d] < 0 || xyz[d] >= n[d])

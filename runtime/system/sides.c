@@ -266,7 +266,7 @@ int mx_frame_parse(const char *text, mx_why *why, struct mx_frame *out) {
     const double value = strtod(text, &end);
     if (end == text || *end != 0 || text[0] == ' ')
         return mx_fail(why, -EINVAL,
-                       "frame '%s' is not known; take included, edge, mirror, periodic or a value", text);
+                       "there is no frame '%s': choose included, edge, mirror, periodic or a value", text);
     struct mx_frame f = {.kind = MX_FRAME_VALUE, .value = value};
     f.whole = take_digits(text, &f.bits);
     *out = f;
@@ -285,11 +285,10 @@ static int check_wide(const struct mx_frame *f, const char *name, enum mx_dtype 
     if (f->whole && !negative) snprintf(value, sizeof value, "%llu", (unsigned long long)f->bits);
     if (!(f->whole || small) || (negative && !is_signed) ||
         (f->whole && !negative && is_signed && f->bits > INT64_MAX))
-        return mx_fail(
-            why, -EINVAL,
-            "frame value %s is none of the cells of %s, which are %s: whole numbers from %s, beyond "
-            "2^53 in digits alone",
-            value, name, mx_dtype_name(dtype), range);
+        return mx_fail(why, -EINVAL,
+                       "frame value %s does not fit the cells of %s, which are %s: give an integer from %s, "
+                       "and above 2^53 only its digits (no exponent or fraction)",
+                       value, name, mx_dtype_name(dtype), range);
     return 0;
 }
 
@@ -299,16 +298,16 @@ int mx_frame_check(const struct mx_frame *frame, const char *name, enum mx_dtype
     if (dtype == MX_F32) {
         if (isfinite(v) && !isfinite((float)v))
             return mx_fail(why, -EINVAL,
-                           "frame value %.17g is beyond the cells of %s, which are f32 (up to 3.4e38)", v,
+                           "frame value %.17g does not fit the cells of %s, which are f32 (up to 3.4e38)", v,
                            name);
         return 0;
     }
     if (mx_dtype_bytes(dtype) == 8) return check_wide(frame, name, dtype, why);
     if (!(v >= lowest && v <= highest) || v != floor(v))
-        return mx_fail(why, -EINVAL,
-                       "frame value %.17g is none of the cells of %s, which are %s: whole numbers "
-                       "from %.0f to %.0f",
-                       v, name, mx_dtype_name(dtype), lowest, highest);
+        return mx_fail(
+            why, -EINVAL,
+            "frame value %.17g does not fit the cells of %s, which are %s: give an integer from %.0f to %.0f",
+            v, name, mx_dtype_name(dtype), lowest, highest);
     return 0;
 }
 

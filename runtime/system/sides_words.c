@@ -51,15 +51,15 @@ static int no_field(const struct words *w, const char *text, size_t length, mx_w
     for (int32_t i = 0; s != NULL && i < s->n_fixed; i++)
         if (strlen(s->fixed[i].name) == length && memcmp(s->fixed[i].name, text, length) == 0)
             return mx_fail(why, -EINVAL,
-                           "side '%s': %s is only read, and its frame is that of its file; sides are of the "
-                           "state's fields",
+                           "side '%s': the kernel only reads %s, whose frame comes from its file; sides are "
+                           "for state fields",
                            text, s->fixed[i].name);
     for (int array = 0; array < (s != NULL ? mx_system_states(s) : 1); array++)
         for (int32_t f = 0; f < mx_field_count(w->p, array); f++) {
             const size_t at = strlen(names);
             snprintf(names + at, sizeof names - at, "%s%s", at > 0 ? ", " : "", field_name(w->p, array, f));
         }
-    return mx_fail(why, -EINVAL, "side '%s' names no field; those of the state are %s", text, names);
+    return mx_fail(why, -EINVAL, "side '%s' names no state field: the kernel has %s", text, names);
 }
 
 /* The kinds after "x=". */
@@ -69,17 +69,17 @@ static int take_kinds(const char *text, const char *first, mx_why *why, uint8_t 
     for (int i = 0; i < 2; i++) {
         const int side = side_find(i == 0 ? first : second, length[i]);
         if (side < 0)
-            return mx_fail(why, -EINVAL,
-                           "side '%.*s' of '%s' is not known; a side is fixed, mirror, odd, mirror-node, "
-                           "odd-node, edge or periodic, and two of them have a comma between them: "
-                           "z=fixed,mirror",
-                           (int)length[i], i == 0 ? first : second, text);
+            return mx_fail(
+                why, -EINVAL,
+                "side '%.*s' of '%s' is not known: choose fixed, mirror, odd, mirror-node, odd-node, edge or "
+                "periodic, or two of them with a comma between them, as in z=fixed,mirror",
+                (int)length[i], i == 0 ? first : second, text);
         out[i] = (uint8_t)side;
     }
     if ((out[0] == MX_SIDE_PERIODIC) != (out[1] == MX_SIDE_PERIODIC))
         return mx_fail(why, -EINVAL,
-                       "side '%s' is periodic at one end only; both ends are or none is: %c=periodic", text,
-                       first[-2]);
+                       "side '%s' is periodic at one end only: give %c=periodic for both ends, or neither",
+                       text, first[-2]);
     return 0;
 }
 
@@ -87,7 +87,7 @@ static int say(const struct mx_problem *p, const char **by, uint8_t at[2], const
                const uint8_t kinds[2], mx_why *why) {
     if (*by != NULL && memcmp(at, kinds, 2) != 0)
         return mx_fail(why, -EINVAL,
-                       "the sides in %c are given twice, as '%s' and as '%s'; leave one of them out",
+                       "the sides in %c are given twice, as '%s' and as '%s': leave one of them out",
                        mx_axis_name(p, d), *by, text);
     memcpy(at, kinds, 2);
     *by = text;
@@ -101,13 +101,14 @@ static int take_word(struct words *w, const char *text, mx_why *why) {
     bool found = false;
     if (axis[0] < 'x' || axis[0] > 'z' || axis[1] != '=')
         return mx_fail(why, -EINVAL,
-                       "side '%s' names no axis: begin it with x=, y= or z=, such as x=periodic or "
-                       "z=fixed,mirror, and for one field with its name, such as u:z=odd",
+                       "side '%s' names no axis: begin it with x=, y= or z=, as in x=periodic or "
+                       "z=fixed,mirror. For one field put its name before, as in u:z=odd",
                        text);
     if (w->p->flat && axis[0] == 'z')
         return mx_fail(
             why, -EINVAL,
-            "side '%s' is of z, and the grid of this kernel has two dimensions, x and y: leave it out", text);
+            "side '%s' is for z, and the grid of this kernel has two dimensions, x and y: leave it out",
+            text);
     const int d = w->p->flat && axis[0] == 'y' ? MX_DIM_Z : axis[0] - 'x';
     int err = take_kinds(text, axis + 2, why, kinds);
     if (err < 0) return err;
@@ -126,14 +127,15 @@ static int check_field(const struct words *w, int array, int32_t f, int d, const
     const char *name = field_name(w->p, array, f);
     for (int end = 0; end < 2; end++)
         if ((MX_SIDES_MINUS >> side[end] & 1) != 0 && !mx_dtype_is_signed(mx_field_dtype(w->p, array, f)))
-            return mx_fail(why, -EINVAL,
-                           "%s:%c=%s: field %s is %s, which has no minus; take mirror, or a signed type",
-                           name, mx_axis_name(w->p, d), side_names[side[end]], name,
-                           mx_dtype_name(mx_field_dtype(w->p, array, f)));
+            return mx_fail(
+                why, -EINVAL,
+                "%s:%c=%s: field %s is %s, which has no negative values: choose mirror, or a signed type",
+                name, mx_axis_name(w->p, d), side_names[side[end]], name,
+                mx_dtype_name(mx_field_dtype(w->p, array, f)));
     if ((side[0] == MX_SIDE_PERIODIC) == (first[0] == MX_SIDE_PERIODIC)) return 0;
     return mx_fail(why, -EINVAL,
-                   "%c is periodic for some fields and not for %s: an axis is periodic for all of them or "
-                   "for none; give %c=periodic without a field, or no periodic",
+                   "%c is periodic for some fields but not for %s, and an axis must be periodic for all "
+                   "fields or none: give %c=periodic without a field, or leave periodic out",
                    mx_axis_name(w->p, d), side[0] == MX_SIDE_PERIODIC ? field_name(w->p, 0, 0) : name,
                    mx_axis_name(w->p, d));
 }
@@ -186,12 +188,11 @@ int mx_sides_check(const struct mx_sides *sides, const struct mx_problem *p, mx_
             const int64_t n = d == MX_DIM_Z ? mx_all_planes(p) : mx_extent_of(p, d),
                           need = least((uint8_t)side, mx_halo_of(p, d));
             if (!mx_sides_any(sides, d, 1 << side) || n >= need) continue;
-            return mx_fail(
-                why, -EINVAL,
-                "the grid has %lld cells in %c, and the side %s copies the %d nearest (the radius)%s: "
-                "make it %lld cells or more, or the side fixed or edge",
-                (long long)n, mx_axis_name(p, d), side_names[side], p->h,
-                need > p->h ? " behind the outermost one" : "", (long long)need);
+            return mx_fail(why, -EINVAL,
+                           "the grid has %lld cells in %c, and the side %s copies the %d nearest (the "
+                           "radius)%s: give it %lld cells or more, or choose fixed or edge for the side",
+                           (long long)n, mx_axis_name(p, d), side_names[side], p->h,
+                           need > p->h ? " after the outermost cell" : "", (long long)need);
         }
     return 0;
 }

@@ -60,14 +60,16 @@ int mx_traces_take(struct mx_traces *t, int64_t end, double *rows, mx_why *why) 
     const int64_t lost = atomic_load(&t->lost), from = atomic_load(&t->taken);
     if (lost >= 0)
         return mx_fail(why, -EIO,
-                       "probes had no room for step %lld: only %lld steps after %lld are kept at once",
+                       "internal error (there was no room for the probes of step %lld: only %lld steps after "
+                       "step %lld are kept at once); please report it",
                        (long long)lost, (long long)t->capacity, (long long)from);
     for (int64_t s = from; s < end; s++) {
         const int64_t slot = s % t->capacity, probe = missing(t, slot);
         if (probe >= 0 || s - from >= t->capacity)
-            return mx_fail(why, -EIO,
-                           "probe %lld (from 0) has no value at step %lld; this is a fault of memext",
-                           (long long)probe, (long long)s);
+            return mx_fail(
+                why, -EIO,
+                "internal error (probe %lld, counted from 0, has no value at step %lld); please report it",
+                (long long)probe, (long long)s);
     }
     for (int64_t s = from; s < end; s++) {
         const int64_t slot = s % t->capacity;
@@ -96,7 +98,8 @@ int mx_traces_file_begin(int fd, int64_t nt, int64_t probes, mx_why *why) {
     head[HEAD_BYTES - 1] = '\n';
     int err = mx_write_all(fd, head, sizeof head, 0);
     if (err == 0) err = mx_retry(mx_sys->ftruncate(fd, HEAD_BYTES + 8 * nt * probes));
-    return err < 0 ? mx_fail(why, err, "the file of traces, %lld steps of %lld probes, cannot be written: %s",
+    return err < 0 ? mx_fail(why, err,
+                             "the file of traces, with %lld steps of %lld probes, cannot be written: %s",
                              (long long)nt, (long long)probes, strerror(-err))
                    : 0;
 }
@@ -127,16 +130,17 @@ int mx_traces_file_check(int fd, const char *path, int64_t nt, int64_t probes, i
     if (rank < 0) return rank;
     if (rank != 2 || element != 8 || at != HEAD_BYTES || shape[1] != probes || shape[0] != nt)
         return mx_fail(why, -EINVAL,
-                       "%s is no file of traces of this run: it has %lld rows of %lld numbers, and the run "
-                       "%lld steps and %lld probes",
+                       "%s is not the file of traces of this run: it has %lld rows of %lld numbers, and the "
+                       "run has %lld steps and %lld probes",
                        path, (long long)shape[0], (long long)shape[1], (long long)nt, (long long)probes);
     if (fstat(fd, &st) < 0) return mx_fail(why, -errno, "%s: %s", path, strerror(errno));
     if (st.st_size < HEAD_BYTES + 8 * steps * probes)
-        return mx_fail(why, -EINVAL, "%s is truncated: %lld bytes, and %lld steps of %lld probes are %lld",
+        return mx_fail(why, -EINVAL,
+                       "%s is truncated: it has %lld bytes, and %lld steps of %lld probes need %lld bytes",
                        path, (long long)st.st_size, (long long)steps, (long long)probes,
                        (long long)(HEAD_BYTES + 8 * steps * probes));
     if (st.st_size > HEAD_BYTES + 8 * nt * probes)
-        return mx_fail(why, -EINVAL, "%s is no file of traces of this run: it is longer than they can be",
-                       path);
+        return mx_fail(why, -EINVAL,
+                       "%s is not the file of traces of this run: it is longer than all its traces", path);
     return 0;
 }

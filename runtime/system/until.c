@@ -61,19 +61,24 @@ int mx_until_parse(const char *text, int32_t n_reduce, const struct mx_reduce *r
     const size_t length = strcspn(text, "=");
     if (!take_limit(text + length, &u))
         return mx_fail(why, -EINVAL,
-                       "--until '%.200s' is not NAME=VALUE, for example max-change=1e-6, with ,above for at "
-                       "least VALUE, and ,floor=POSITIVE for a NAME-spread",
+                       "--until '%.200s' is not NAME=VALUE, for example max-change=1e-6. Add ,above for at "
+                       "least VALUE, or ,floor=POSITIVE to a NAME-spread",
                        text);
     if (!find_quantity(text, length, n_reduce, reduce, &u))
-        return mx_fail(why, -EINVAL, "--until '%s': there is max-change and rms-change%s%s%s", text,
-                       n_reduce > 0 ? ", and of this kernel " : "; the kernel has no MX_REDUCE",
-                       n_reduce > 0 ? reduce[0].name : "", n_reduce > 1 ? "..., each also with -spread" : "");
+        return mx_fail(why, -EINVAL, "--until '%s': choose max-change, rms-change%s%s%s", text,
+                       n_reduce > 0 ? ", a reduction of the kernel ("
+                                    : "; the kernel has no reductions (MX_REDUCE)",
+                       n_reduce > 0 ? reduce[0].name : "",
+                       n_reduce > 1   ? ", ...) or the spread of one (NAME-spread)"
+                       : n_reduce > 0 ? ") or its spread (NAME-spread)"
+                                      : "");
     if (u.floor > 0 && u.kind != MX_UNTIL_SPREAD)
         return mx_fail(why, -EINVAL,
-                       "--until '%s': a floor is for what is relative, a NAME-spread; leave it out", text);
+                       "--until '%s': only a NAME-spread, which is relative, can have a floor; leave it out",
+                       text);
     if (u.limit < 0 && u.kind != MX_UNTIL_REDUCE)
-        return mx_fail(why, -EINVAL, "--until '%s' is %s met: a change or a spread is 0 or more", text,
-                       u.above ? "always" : "never");
+        return mx_fail(why, -EINVAL, "--until '%s' is %s met, because a change or a spread is never negative",
+                       text, u.above ? "always" : "never");
     *out = u;
     return 0;
 }

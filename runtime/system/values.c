@@ -54,13 +54,13 @@ static int check_extents(const char *path, const char *what, int dimensions, con
                          int64_t levels, mx_why *why) {
     if (dimensions == 1 || (dimensions == 2 && levels > 1 && shape[1] == levels)) return 0;
     if (dimensions == 2 && levels > 1)
-        return mx_fail(
-            why, -EINVAL,
-            "%s has shape (%lld, %lld); %s has (steps) or (steps, %lld): a value for each step, or for "
-            "each of its %lld levels",
-            path, (long long)shape[0], (long long)shape[1], what, (long long)levels, (long long)levels);
-    return mx_fail(why, -EINVAL, "%s has %d dimensions%s; %s has one: a value for each step", path,
-                   dimensions, dimensions > 2 ? " or more" : "", what);
+        return mx_fail(why, -EINVAL,
+                       "%s has the shape (%lld, %lld); %s needs the shape (steps) or (steps, %lld): a value "
+                       "for each step, or for each of its %lld levels",
+                       path, (long long)shape[0], (long long)shape[1], what, (long long)levels,
+                       (long long)levels);
+    return mx_fail(why, -EINVAL, "%s has %d dimensions%s; %s needs one dimension: a value for each step",
+                   path, dimensions, dimensions > 2 ? " or more" : "", what);
 }
 
 static int read_open(int fd, const char *path, const char *what, int64_t levels, mx_why *why, int64_t *n,
@@ -75,8 +75,8 @@ static int read_open(int fd, const char *path, const char *what, int64_t levels,
     if (fstat(fd, &st) < 0) return mx_fail(why, -errno, "%s: %s", path, strerror(errno));
     const int64_t there = (st.st_size - at) / element;
     if (shape[0] < 0 || shape[0] > there / *each)
-        return mx_fail(why, -EINVAL, "%s is truncated: its head promises %lld values, %lld are there", path,
-                       (long long)shape[0] * *each, (long long)there);
+        return mx_fail(why, -EINVAL, "%s is truncated: its header promises %lld values, and it has %lld",
+                       path, (long long)shape[0] * *each, (long long)there);
     *n = shape[0];
     *value = calloc((size_t)(*n * *each) + 1, sizeof **value);
     if (*value == NULL)

@@ -8,7 +8,7 @@ import numpy as np
 
 A = (np.arange(210, dtype="f4") * 0.5 + 1).reshape(5, 6, 7)
 RAW = A.tobytes()
-OTHER = {"endian", "chunk", "another type", "convert", "Fortran", "packed", "turn it"}  # words by which the command says that cells do not lie as in memory
+OTHER = {"endian", "chunk", "another type", "convert", "Fortran", "packed", "transpose it"}  # words by which the command says that cells do not lie as in memory
 
 
 class Case:
@@ -115,8 +115,8 @@ NRRD = [
     Case("crlf.nrrd", _nrrd(("\n", "\r\n"), behind="\r\n"), A),
     Case("labels.nrrd", _nrrd(more='labels: "x" "y" "z"\n'), A),
     Case("named.nrrd", _nrrd(more='labels: "lon" "lat" "depth"\n'), A),
-    Case("turned.nrrd", _nrrd(more='labels: "z" "y" "x"\n'), A.transpose(2, 1, 0), "turn it"),
-    Case("half-named.nrrd", _nrrd(more='labels: "y" "x" "t"\n'), "turn it"),
+    Case("turned.nrrd", _nrrd(more='labels: "z" "y" "x"\n'), A.transpose(2, 1, 0), "transpose it"),
+    Case("half-named.nrrd", _nrrd(more='labels: "y" "x" "t"\n'), "labels"),
     Case("detached.nhdr", _detached("cells.raw"), A),
     Case("percent.nhdr", _detached("a 77%.raw"), A),
     Case("percent-d.nhdr", _detached("b%d.raw"), A),
@@ -292,11 +292,11 @@ HDF5 = [
     Case("unwritten.h5", _netcdf(9.969209968386869e36), "without a value", dataset="v"),
     Case("empty.h5", _hdf5(_empty), "nothing was ever written", dataset="v"),
     Case("labels.h5", _dimensions("zyx"), A, dataset="v"),
-    Case("turned.h5", _dimensions("xyz"), A.transpose(2, 1, 0), "turn it", dataset="v"),
-    Case("swapped.h5", _dimensions("yzx", scales=True), A.transpose(1, 0, 2), "turn it", dataset="v"),
+    Case("turned.h5", _dimensions("xyz"), A.transpose(2, 1, 0), "transpose it", dataset="v"),
+    Case("swapped.h5", _dimensions("yzx", scales=True), A.transpose(1, 0, 2), "transpose it", dataset="v"),
     Case("scales.h5", _dimensions(["a", "b", "c"], scales=True), A, dataset="v"),
-    Case("axes.h5", _dimensions(["a", "b", "c"], scales=True, axes="XYZ"), A.transpose(2, 1, 0), "turn it", dataset="v"),
-    Case("half.h5", _dimensions(["t", "x", "y"]), "turn it", dataset="v"),
+    Case("axes.h5", _dimensions(["a", "b", "c"], scales=True, axes="XYZ"), A.transpose(2, 1, 0), "transpose it", dataset="v"),
+    Case("half.h5", _dimensions(["t", "x", "y"]), "the dimensions t, x, y", dataset="v"),
     Case("time.h5", _dimensions(["time", "y", "x"]), A, dataset="v"),
     Case("chunked.h5", _hdf5(lambda file, h5py: file.create_dataset("v", data=A, chunks=(2, 3, 4), compression="gzip")), A, "chunk", dataset="v"),
     Case("big.h5", _hdf5(lambda file, h5py: file.create_dataset("v", data=A.astype(">f4"))), A, "endian", dataset="v"),

@@ -84,7 +84,7 @@ def test_headers_of_text(memext, own, store, tmp_path):
     memext.refused("export", store, "-o", d / "e.raw", "--overwrite", naming=["never written"])
     for file in d / "e.raw", d / "e.nhdr":
         memext.refused("run", "--resume", "-d", store, "--dtype", "f32", "--json", file, naming=["never written"])
-    memext.refused("run", "--resume", "-d", store, "--init", "zero", naming=["other fields to begin with", "--init zero"])
+    memext.refused("run", "--resume", "-d", store, "--init", "zero", naming=["other values", "--init zero"])
     # a request that is refused before the headers are read leaves a report, but not there
     memext.refused("run", *own.run(3, words), "--frame", "none=edge", "-d", store, "--json", d / "e.raw", naming=["never written"])
     assert {p: identity(p) for p in files} == before
@@ -158,7 +158,7 @@ def test_initial_grids(memext, store, tmp_path, request):
     (("encoding: raw", "encoding: gzip"), ["gzip", "unu save -e raw"]), (("encoding: raw\n", ""), ["lacks the encoding"]),
     (("endian: little", "endian: big"), ["big endian", "newbyteorder"]), (("endian: little\n", ""), ["byte order"]), (("data file: b.raw\n", ""), ["empty line"]),
     (("data file: b.raw", "data file: no.raw"), ["no.raw", "No such file"]), (("data file: b.raw", "data file: LIST"), ["several files"]),
-    (("data file: b.raw", "data file: b%d.raw 1 4 1"), ["several files"]), (("data file: b.raw", "data file: /dev"), ["no regular file"]),
+    (("data file: b.raw", "data file: b%d.raw 1 4 1"), ["several files"]), (("data file: b.raw", "data file: /dev"), ["not a regular file"]),
     (("byte skip: 0", "byte skip: 9"), ["truncated"]), (("byte skip: 0", "byte skip: x"), ["byte skip"]), (("byte skip: 0", "line skip: 99999"), ["fewer lines"]),
     (("type: float", "type: ushort"), ["u16", "f32"]), (("sizes: 21 25 23", "sizes: 21 25 22"), ["shape"]),
     (("sizes: 21 25 23", "sizes: 3000000000 3000000000 3000000000"), ["truncated"]),
@@ -208,7 +208,7 @@ def test_refusals_of_hdf5(memext, own, store, h5py):
     (d / "torn.h5").write_bytes((d / "b.h5").read_bytes()[:3000])
     for word, naming in [("b.h5:/chunked", ["chunked", "h5repack", "Python"]), ("b.h5:/packed", ["chunked"]), ("b.h5:/big", ["big endian"]), ("b.h5:/whole", ["i32", "f32"]), ("b.h5:/half", ["another type"]),
                          ("b.h5:/flat", ["2 dimensions"]), ("b.h5:/empty", ["no cells"]), ("block.h5:/empty", ["no cells"]), ("b.h5:/outside", ["other files"]), ("b.h5:/elsewhere", ["another file", "elsewhere.h5"]), ("b.h5:/compact", ["compact"]),
-                         ("b.h5:/none", ["no dataset"]), ("b.h5", ["which dataset"]), ("b.h5:/", ["no dataset"]), ("b.h5:/other", ["f64", "f32"]), ("torn.h5:/big", ["damaged"]),
+                         ("b.h5:/none", ["no dataset"]), ("b.h5", ["FILE.h5:/NAME"]), ("b.h5:/", ["no dataset"]), ("b.h5:/other", ["f64", "f32"]), ("torn.h5:/big", ["damaged"]),
                          ("a.npy:/x", ["HDF5"]), ("no.h5:/x", ["No such file"])]:
         memext.refused("run", *own.run(3, {**own.words, "b": f"b={d}/{word}"}), "-d", store, naming=naming)
     assert not [*store.iterdir()]
@@ -216,4 +216,4 @@ def test_refusals_of_hdf5(memext, own, store, h5py):
 
 def test_a_file_of_no_format(memext, own, store):
     (own.folder / "x").write_bytes(b"P5 2 2 255 abcd")
-    memext.refused("run", *own.run(3, {**own.words, "b": f"b={own.folder}/x"}), "-d", store, naming=["no .npy file", "TYPE,offset=BYTES"])
+    memext.refused("run", *own.run(3, {**own.words, "b": f"b={own.folder}/x"}), "-d", store, naming=["not a .npy", "TYPE,offset=BYTES"])

@@ -273,7 +273,7 @@ def test_a_file_that_changes_while_it_is_read(memext, own, store, tmp_path):
     with open(own.files["b"], "r+b") as file:
         file.write(b"x")
     said = process.communicate(timeout=900)[1]
-    assert process.returncode == 3 and "b.raw has changed while it was read in place as field b" in said, said
+    assert process.returncode == 3 and "b.raw changed while the run read it in place as field b" in said, said
     at = look(memext, store)["step"]
     memext("export", store, "-o", tmp_path / "u.npy")
     assert np.load(tmp_path / "u.npy").tobytes() == own.wanted(at)
@@ -286,7 +286,7 @@ def test_what_becomes_of_files_between_runs(memext, own, store, tmp_path):
     whole, times = b.read_bytes(), (b.stat().st_atime_ns, b.stat().st_mtime_ns)
     resume = ["run", "--resume", "-d", store, "--quiet"]
     shown = memext("info", store)
-    assert shown.stdout.count("which is read in place") == 5 and look(memext, store)["fields_in_place"] == list(TYPES)
+    assert shown.stdout.count(", read in place") == 5 and look(memext, store)["fields_in_place"] == list(TYPES)
 
     def put(data, keep_time=True):
         b.write_bytes(data)
@@ -305,7 +305,7 @@ def test_what_becomes_of_files_between_runs(memext, own, store, tmp_path):
     put(whole)
     b.rename(moved)
     where = own.words["b"].replace(str(b), str(moved))
-    memext.refused(*resume, "--field", where.replace("offset=52", "offset=48"), naming=["moved", "other fields to begin with"])
+    memext.refused(*resume, "--field", where.replace("offset=52", "offset=48"), naming=["moved", "other values"])
     memext.refused(*resume, "--field", where, "--field-copy", naming=["field-copy"])
     assert (store / "memext.store").read_bytes() == before
     done = memext.run(*resume[1:], "--field", where, "-o", tmp_path / "u.npy", "--overwrite", "--keep")
@@ -323,7 +323,7 @@ def test_a_store_with_copies_goes_on(memext, own, store, tmp_path):
     memext("run", *own.run(9), "-d", store, "--backend", "fault:uring", "--fault", "fail_after=200", "--quiet", "--field-copy", *COMMITS)
     at = look(memext, store)["step"]
     words = own.fields()[2:4]
-    memext.refused("run", "--resume", "-d", store, *(w.replace("offset=52", "offset=48") for w in words), naming=["other fields to begin with", "b.raw"])
+    memext.refused("run", "--resume", "-d", store, *(w.replace("offset=52", "offset=48") for w in words), naming=["other values", "b.raw"])
     for path in own.files.values():
         path.unlink()
     done = memext.run("--resume", "-d", store, "--backend", "mmap", "-o", tmp_path / "u.npy")
@@ -335,7 +335,7 @@ def test_refusals(memext, own, store):
     short, before = own.folder / "short", own.identities()
     short.write_bytes(own.files["e"].read_bytes()[:-1])
     for field, word, naming in [("e", f"e={short},i16,offset=2,frame=yes", ["short"]), ("c", f"c={own.folder},u8", ["not a regular file"]),
-                                ("a", f"a={own.files['d']}", ["d.npy", "u16"]), ("a", "a=/dev/null,f64", ["no regular file"])]:
+                                ("a", f"a={own.files['d']}", ["d.npy", "u16"]), ("a", "a=/dev/null,f64", ["not a regular file"])]:
         memext.refused("run", *own.run(3, {**own.words, field: word}), "-d", store, naming=naming)
     for words in ["-o", own.files["b"], "--overwrite"], ["--json", own.folder / "link"], ["--timeline", own.files["a"]]:
         memext.refused("run", *own.run(3), "-d", store, *words, naming=["never written"])

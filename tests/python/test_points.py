@@ -324,11 +324,11 @@ def test_what_sides_ask_of_a_plan(memext, place):
     deep = ["--algorithm", "stream", "--block", NY, NZ]
     memext.refused("run", "-n", 20, 30, 6, "-t", 20, "--side", "z=periodic", *run[7:], "--algorithm", "stream", "--block", 30, 6, 9,
                    naming=["z=periodic: a sweep of 9 levels", "bt = 6 or less"])
-    memext.refused(*run, "--side", "y=mirror", "--algorithm", "stream", "--block", 5, NZ, 6, naming=["y=mirror", "= 7 rows, and it has 5", "all 29"])
+    memext.refused(*run, "--side", "y=mirror", "--algorithm", "stream", "--block", 5, NZ, 6, naming=["y=mirror", "= 7 rows and has 5", "all 29"])
     memext.refused(*run, "--side", "z=periodic", "--algorithm", "skewed", naming=["z=periodic", "skewed", "stream or redundant"])
     memext.refused(*run, "--side", "x=mirror", "--column", 8, *deep, 3, naming=["--column"])
     memext.refused("run", "-n", 5, 1, 3, "-t", 3, "--side", "z=mirror", "--backend", "mmap", "-d", place, "--quiet", "--algorithm", "direct-skewed-opt", "--block", 1, 1, 1,
-                   naming=["z=mirror", "= 2 planes, and it has 1"])
+                   naming=["z=mirror", "= 2 planes and has 1"])
     assert not (place / "memext.store").exists()
 
 
@@ -394,6 +394,6 @@ def test_a_file_that_is_not_of_the_run_stays(memext, place, points, tmp_path):
     for shape in ((NT, 3), (NT + 1, POINTS + 7), (10, 10)):
         numpy.save(mine, numpy.zeros(shape))
         before = mine.read_bytes()
-        memext.refused("run", "--resume", "-d", place, *probes, "--probes-out", mine, "--quiet", naming=["mine.npy", "no file of traces of this run"])
+        memext.refused("run", "--resume", "-d", place, *probes, "--probes-out", mine, "--quiet", naming=["mine.npy", "not the file of traces of this run"])
         assert mine.read_bytes() == before
     memext.run("--resume", "-d", place, *probes, "--probes-out", tmp_path / "t.npy")

@@ -40,6 +40,6 @@ def test_sides_that_are_refused(mx):
         return 0.5 * u, 0.5 * v
 
     grid = np.ones((5, 5, 5))
-    for side, naming in (({"w:z": "odd"}, "u, v"), ({"u": {"z": "odd"}, "u:z": "edge"}, "given twice"), ({"u:z": "periodic"}, "for all of them")):
+    for side, naming in (({"w:z": "odd"}, "u, v"), ({"u": {"z": "odd"}, "u:z": "edge"}, "given twice"), ({"u:z": "periodic"}, "for all fields or none")):
         with pytest.raises(mx.MemextError, match=naming):
             mx.Run(mx.kernel(cell), backend="dram", side=side, u=grid, v=grid).advance(1)

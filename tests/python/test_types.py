@@ -238,8 +238,8 @@ def test_sides_of_whole_numbers(memext, quick_place, cache, monkeypatch, kind):
 
 
 REFUSED = [
-    (["--side", "x=odd"], ["field b is u8, which has no minus", "mirror"]), (["--side", "b:z=odd-node"], ["u8", "signed type"]),
-    (["--frame", "300"], ["frame value 300", "i8", "-128 to 127"]), (["--frame", "2.5"], ["2.5", "whole numbers"]), (["--dtype", "u8"], ["f64 or f32", "leave --dtype out"])]
+    (["--side", "x=odd"], ["field b is u8, which has no negative values", "mirror"]), (["--side", "b:z=odd-node"], ["u8", "signed type"]),
+    (["--frame", "300"], ["frame value 300", "i8", "-128 to 127"]), (["--frame", "2.5"], ["2.5", "integer from -128 to 127"]), (["--dtype", "u8"], ["f64 or f32", "leave --dtype out"])]
 
 
 @pytest.mark.parametrize("more, naming", REFUSED)

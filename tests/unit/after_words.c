@@ -30,8 +30,8 @@ Test(sides, words) {
     refused(one("w=fixed", &plain, &why, &s), &why, -EINVAL, "'w=fixed'");
     refused(one("", &plain, &why, &s), &why, -EINVAL, "no axis");
     refused(one("u:", &plain, &why, &s), &why, -EINVAL, "no axis");
-    refused(one("v:x=odd", &plain, &why, &s), &why, -EINVAL, "those of the state are u");
-    refused(one(":x=odd", &plain, &why, &s), &why, -EINVAL, "names no field");
+    refused(one("v:x=odd", &plain, &why, &s), &why, -EINVAL, "names no state field: the kernel has u");
+    refused(one(":x=odd", &plain, &why, &s), &why, -EINVAL, "names no state field");
     refused(one("y=reflect", &plain, &why, &s), &why, -EINVAL, "'reflect'");
     refused(one("y=neighbour", &plain, &why, &s), &why, -EINVAL, "'neighbour'");
     refused(one("y=mirror,", &plain, &why, &s), &why, -EINVAL, "z=fixed,mirror");
@@ -50,7 +50,7 @@ Test(sides, words) {
     small.nx = 2;
     cr_assert_eq(mx_sides_check(&s, &small, &why), 0);
     cr_assert_eq(one("x=odd-node,edge", &plain, &why, &s), 0);
-    refused(mx_sides_check(&s, &small, &why), &why, -EINVAL, "make it 3 cells");
+    refused(mx_sides_check(&s, &small, &why), &why, -EINVAL, "give it 3 cells");
     cr_assert_eq(one("x=edge", &plain, &why, &s), 0);
     small.nx = 1;
     cr_assert_eq(mx_sides_check(&s, &small, &why), 0);
@@ -86,15 +86,15 @@ Test(sides, words_of_fields) {
     cr_assert_eq(mx_sides_read(alike, 3, &p, &why, &s), 0);
     cr_assert_eq(mx_sides_read(odd, 1, &p, &why, &t), 0);
     cr_assert_eq(memcmp(&s, &t, sizeof s), 0, "fields that are alike are not those of one word");
-    refused(one("rho:z=odd", &p, &why, &s), &why, -EINVAL, "rho is only read");
+    refused(one("rho:z=odd", &p, &why, &s), &why, -EINVAL, "the kernel only reads rho");
     refused(one("v:z=odd", &p, &why, &s), &why, -EINVAL, "vx, vz, s");
-    refused(one("s:z=periodic", &p, &why, &s), &why, -EINVAL, "periodic for all of them or for none");
+    refused(one("s:z=periodic", &p, &why, &s), &why, -EINVAL, "periodic for all fields or none");
     static const char *const not_all[] = {"z=periodic", "s:z=odd"}, *const again[] = {"s:z=odd", "s:z=edge"};
-    refused(mx_sides_read(not_all, 2, &p, &why, &s), &why, -EINVAL, "periodic for some fields and not for s");
+    refused(mx_sides_read(not_all, 2, &p, &why, &s), &why, -EINVAL, "periodic for some fields but not for s");
     refused(mx_sides_read(again, 2, &p, &why, &s), &why, -EINVAL, "'s:z=odd' and as 's:z=edge'");
     cr_assert_eq(memcmp(&s, &t, sizeof s) != 0, 0);
     y.field[1][0].dtype = MX_U8;
-    refused(one("s:z=odd", &p, &why, &s), &why, -EINVAL, "u8, which has no minus");
+    refused(one("s:z=odd", &p, &why, &s), &why, -EINVAL, "u8, which has no negative values");
     char brief[MX_SIDES_BRIEF];
     cr_assert_str_eq(mx_sides_brief(&(struct mx_sides){0}, &p, brief), "fixed");
 }
@@ -142,13 +142,13 @@ Test(sides, frames_of_inputs_without_one) {
     cr_assert(mx_frame_source(&f, 5, 2, 1) == -1 && mx_frame_source(&f, 5, 2, 7) == -1 &&
               mx_frame_source(&f, 5, 2, 6) == 4);
     refused(mx_frame_check(&f, "image", MX_U8, &why), &why, -EINVAL,
-            "image, which are u8: whole numbers from 0 to 255");
+            "image, which are u8: give an integer from 0 to 255");
     cr_assert_eq(mx_frame_check(&f, "image", MX_F32, &why), 0);
     f.value = 300;
     refused(mx_frame_check(&f, "image", MX_U8, &why), &why, -EINVAL, "300");
     cr_assert_eq(mx_frame_check(&f, "image", MX_U16, &why), 0);
     f.value = 1e300;
-    refused(mx_frame_check(&f, "v", MX_F32, &why), &why, -EINVAL, "beyond");
+    refused(mx_frame_check(&f, "v", MX_F32, &why), &why, -EINVAL, "f32 (up to 3.4e38)");
     refused(mx_frame_parse("reflect", &why, &f), &why, -EINVAL, "'reflect'");
     refused(mx_frame_parse("1.5x", &why, &f), &why, -EINVAL, "'1.5x'");
     refused(mx_frame_parse("", &why, &f), &why, -EINVAL, "included");
@@ -230,18 +230,18 @@ Test(points, words, .init = make_folder, .fini = remove_folder) {
     struct {
         const char *point, *file, *says;
         int err;
-    } bad[] = {
-        {"u@20,0,0", a, "x = 20 is outside the grid, whose cells are 0 to 19", -EINVAL},
-        {"u@0,-1,0", a, "y = -1", -EINVAL},
-        {"v@0,0,0", a, "field v is not known; the fields are u", -EINVAL},
-        {"u@0,0", a, "FIELD@X,Y,Z=wavelet.npy", -EINVAL},
-        {"u@0,0,0.5", a, "FIELD@X,Y,Z", -EINVAL},
-        {"u@0, 1,0", a, "FIELD@X,Y,Z", -EINVAL},
-        {"u@0,0,0", "/nowhere.npy", "/nowhere.npy", -ENOENT},
-        {"u@0,0,0", list, "no .npy file", -EINVAL},
-        {"u@0,0,0", wavelet("c.npy", "<f8", "(4,)", wave, sizeof wave), "promises 4 values, 3", -EINVAL},
-        {"u@0,0,0", wavelet("d.npy", "<i4", "(3,)", wave, sizeof wave), "<i4", -EINVAL},
-        {"u@0,0,0", wavelet("e.npy", "<f8", "(3, 1)", wave, sizeof wave), "2 dimensions", -EINVAL}};
+    } bad[] = {{"u@20,0,0", a, "x = 20 is outside the grid, whose cells are 0 to 19", -EINVAL},
+               {"u@0,-1,0", a, "y = -1", -EINVAL},
+               {"v@0,0,0", a, "there is no field v; the fields are u", -EINVAL},
+               {"u@0,0", a, "FIELD@X,Y,Z=wavelet.npy", -EINVAL},
+               {"u@0,0,0.5", a, "FIELD@X,Y,Z", -EINVAL},
+               {"u@0, 1,0", a, "FIELD@X,Y,Z", -EINVAL},
+               {"u@0,0,0", "/nowhere.npy", "/nowhere.npy", -ENOENT},
+               {"u@0,0,0", list, "not a .npy file", -EINVAL},
+               {"u@0,0,0", wavelet("c.npy", "<f8", "(4,)", wave, sizeof wave),
+                "promises 4 values, and it has 3", -EINVAL},
+               {"u@0,0,0", wavelet("d.npy", "<i4", "(3,)", wave, sizeof wave), "<i4", -EINVAL},
+               {"u@0,0,0", wavelet("e.npy", "<f8", "(3, 1)", wave, sizeof wave), "2 dimensions", -EINVAL}};
     const int64_t n = s.points.n;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         snprintf(text, sizeof text, "%s=%s", bad[i].point, bad[i].file);
@@ -332,7 +332,7 @@ Test(points, traces_go_on_where_they_were_committed, .init = make_folder, .fini 
     cr_assert_eq(memcmp(row, value, sizeof value), 0);
     refused(mx_traces_file_check(fd, path, STEPS, PROBES + 1, FIRST, &why), &why, -EINVAL, "71 probes");
     refused(mx_traces_file_check(fd, path, STEPS + 1, PROBES, FIRST, &why), &why, -EINVAL,
-            "no file of traces");
+            "not the file of traces");
     cr_assert_eq(ftruncate(fd, 128 + (off_t)sizeof value + 1), 0);
     refused(mx_traces_file_check(fd, path, STEPS, PROBES, FIRST, &why), &why, -EINVAL, "longer");
     cr_assert_eq(ftruncate(fd, 500), 0);
@@ -342,7 +342,7 @@ Test(points, traces_go_on_where_they_were_committed, .init = make_folder, .fini 
     cr_assert_eq(mx_traces_make(&probes, 2, 0, &why, &t), 0);
     for (int s = 0; s < 3; s++)
         for (int i = 0; i < PROBES; i++) mx_traces_record(&t, s, i, value[s][i]);
-    refused(mx_traces_take(&t, 1, row, &why), &why, -EIO, "no room for step 2");
+    refused(mx_traces_take(&t, 1, row, &why), &why, -EIO, "no room for the probes of step 2");
     mx_traces_free(&t);
     mx_points_free(&probes);
 }
@@ -392,7 +392,7 @@ Test(norms, words) {
     refused(mx_until_parse("max-change=1x", 2, reduce, &why, &u), &why, -EINVAL, "NAME=VALUE");
     refused(mx_until_parse("max-change=-1", 2, reduce, &why, &u), &why, -EINVAL, "never met");
     refused(mx_until_parse("max-change=-1,above", 2, reduce, &why, &u), &why, -EINVAL, "always met");
-    refused(mx_until_parse("flux=1,floor=1", 2, reduce, &why, &u), &why, -EINVAL, "a floor is for");
+    refused(mx_until_parse("flux=1,floor=1", 2, reduce, &why, &u), &why, -EINVAL, "can have a floor");
     static const char *const words[] = {"flux-spread=1,floor=0", "flux-spread=1,floor=-1",
                                         "flux-spread=1,floor=",  "flux-spread=1,floor=inf",
                                         "flux=1,over",           "flux=1,",
@@ -407,7 +407,7 @@ Test(norms, words) {
     cr_assert_eq(mx_until_parse(all, 1, &longest, &why, &u), 0, "%s", why.text);
     cr_assert_str_eq(mx_until_text(&u, &longest, text), all);
     refused(mx_until_parse("flow=1", 2, reduce, &why, &u), &why, -EINVAL, "flux");
-    refused(mx_until_parse("flux=1", 0, NULL, &why, &u), &why, -EINVAL, "no MX_REDUCE");
+    refused(mx_until_parse("flux=1", 0, NULL, &why, &u), &why, -EINVAL, "no reductions (MX_REDUCE)");
     struct mx_norms_options o = {.problem = &plain};
     struct mx_norms *n;
     refused(mx_norms_make(&o, &why, &n), &why, -EINVAL, "every 0 steps");

@@ -208,7 +208,7 @@ Test(grid, npy_refusals_name_the_fault) {
          "truncated"}, /* the product of these is no number of 128 bits */
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (3, 0, 3), }\n", "extent of 0"},
         {"{'descr': '<f8', 'fortran_order': False, }\n", "lacks"},
-        {NULL, "no .npy file"},
+        {NULL, "not a .npy file"},
     };
     char dir[256], path[300], bytes[1024] = {0};
     make_dir(dir, sizeof dir);
