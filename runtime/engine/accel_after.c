@@ -27,7 +27,7 @@ struct mx_accel_after *mx_accel_after_make(mx_accel *accel, const struct mx_work
                                            char *series) {
     struct mx_accel_after *d = calloc(1, sizeof *d);
     if (d == NULL) {
-        mx_accel_fail(accel, -EIO, "no memory for what follows the levels on an accelerator");
+        mx_accel_fail(accel, -EIO, "no memory for the work between levels on an accelerator");
         return NULL;
     }
     *d = (struct mx_accel_after){

@@ -293,7 +293,7 @@ static int device_create(const struct mx_engine_options *o, mx_why *why, mx_engi
     struct mx_work work;
     if (o->accel == NULL)
         return mx_fail(why, -EINVAL,
-                       "engine device computes on an accelerator: give one with --accel, or another engine");
+                       "engine device needs an accelerator: name one with --accel, or choose another engine");
     int err = mx_work_make(o, why, &work);
     if (err != 0) return err;
     mx_engine *e = calloc(1, sizeof *e);

@@ -288,11 +288,10 @@ int mx_accel_text(const struct mx_work *w, const struct mx_view *v, const struct
     char *cell = NULL, *text = NULL;
     size_t bytes;
     if (p->system != NULL && p->system->text == NULL)
-        return mx_fail(
-            why, -ENOTSUP,
-            "the kernel \"%s\" was built elsewhere, and an accelerator compiles its text: give FILE.c "
-            "with --kernel, or leave --accel out",
-            p->system->name);
+        return mx_fail(why, -ENOTSUP,
+                       "the kernel \"%s\" is given as a compiled file, and an accelerator needs its source: "
+                       "give FILE.c with --kernel, or leave --accel out",
+                       p->system->name);
     FILE *f = p->system == NULL ? open_memstream(&cell, &bytes) : NULL;
     if (f != NULL) stencil_cell(f, p);
     if (f != NULL) fclose(f);

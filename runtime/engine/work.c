@@ -10,10 +10,12 @@
 static int find_kernel(const struct mx_problem *p, mx_why *why, mx_kernel_fn **out) {
     const struct mx_stencil *stencil = mx_stencil_find(p->stencil);
     if (stencil == NULL)
-        return mx_fail(why, -EINVAL, "stencil %s is not known; see `memext info`", p->stencil);
+        return mx_fail(why, -EINVAL, "there is no stencil %s: `memext info` lists them", p->stencil);
     if (stencil->h != p->h)
-        return mx_fail(why, -EINVAL, "stencil %s has radius %d, but the problem's halo is %d", p->stencil,
-                       stencil->h, p->h);
+        return mx_fail(
+            why, -EINVAL,
+            "internal error (stencil %s has radius %d, the problem a halo of %d); please report it",
+            p->stencil, stencil->h, p->h);
     *out = mx_stencil_kernel(stencil, p->dtype, NULL);
     return mx_stencil_isa_check(why);
 }
@@ -22,13 +24,13 @@ static int check_system(const struct mx_problem *p, mx_why *why) {
     const struct mx_system *s = p->system;
     if (s->h != p->h || s->h < 1 || s->h > MX_MAX_HALO || s->hc < 0 || s->hc > s->h)
         return mx_fail(why, -EINVAL,
-                       "system %s has radius %d (of C: %d), but the problem's halo is %d; a radius is 1 to "
-                       "%d, that of C at most as large",
+                       "internal error (system %s has radius %d, its read-only fields %d, the problem a halo "
+                       "of %d; 1 to %d are possible); please report it",
                        s->name, s->h, s->hc, p->h, MX_MAX_HALO);
     for (int i = 0; i < 2; i++)
         if (s->n_field[i] < 1 || s->n_field[i] > MX_MAX_FIELDS)
-            return mx_fail(why, -EINVAL, "system %s has %d fields in array %c: it must have 1 to %d", s->name,
-                           s->n_field[i], 'A' + i, MX_MAX_FIELDS);
+            return mx_fail(why, -EINVAL, "system %s has %d fields in its array %c: 1 to %d are possible",
+                           s->name, s->n_field[i], 'A' + i, MX_MAX_FIELDS);
     for (int i = 0; i < mx_system_levels(s); i++)
         if (s->row[i] == NULL)
             return mx_fail(why, -EINVAL, "system %s has no row function for level %d of a step", s->name, i);
@@ -41,8 +43,8 @@ int mx_work_make(const struct mx_engine_options *o, mx_why *why, struct mx_work 
     int err = p->system != NULL ? check_system(p, why) : find_kernel(p, why, &work.kernel);
     if (err != 0) return err;
     if (p->nx < 1 || o->threads < 1)
-        return mx_fail(why, -EINVAL, "nx = %lld and threads = %d must be at least 1", (long long)p->nx,
-                       o->threads);
+        return mx_fail(why, -EINVAL, "nx is %lld and threads is %d: both must be at least 1",
+                       (long long)p->nx, o->threads);
     for (int i = 0; i < 2; i++) {
         struct mx_row_fields *fields = &work.fields[i];
         fields->n = mx_field_count(p, i);

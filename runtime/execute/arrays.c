@@ -51,7 +51,8 @@ static int open_fixed(struct executor *r, int32_t field) {
     int err = 0;
     if (mx_is_profile(r->x->problem, field)) return open_profile(r, field);
     if (r->x->fixed[field] == NULL)
-        return mx_fail(r->why, -EINVAL, "there is no Buffer and no file for field %s",
+        return mx_fail(r->why, -EINVAL,
+                       "internal error (field %s has neither a Buffer nor a file); please report it",
                        r->x->problem->system->fixed[field].name);
     *v = (struct mx_fixed_view){.slots = r->shape->rows == 0 ? r->x->layout->planes : r->shape->fixed_slots,
                                 .row_pitch_bytes = l->row_pitch_bytes,
@@ -108,7 +109,8 @@ static int open_staging(struct executor *r) {
     const int64_t piece = mx_execute_piece_bytes(r->x->problem, r->shape, r->x->layout, r->x->plan);
     if (r->shape->rows == 0)
         return mx_fail(r->why, -EINVAL,
-                       "an algorithm that works on mapped Buffers cannot use an accelerator");
+                       "an algorithm on mapped Buffers cannot use an accelerator: choose --algorithm stream, "
+                       "or leave --accel out");
     int err = make_block(r, MX_STAGING_PIECES * piece, piece, r->x->device, &r->staging_block);
     if (err < 0) return err;
     r->out->block_bytes -= MX_STAGING_PIECES * piece;
@@ -149,7 +151,9 @@ int mx_exec_open_arrays(struct executor *r) {
     }
     r->seam_slab_bytes = mx_seam_slab_bytes(r->shape, l);
     if (err == 0 && r->shape->seams_in_file && r->x->seams == NULL)
-        err = mx_fail(r->why, -EINVAL, "the plan keeps faces in a side file, and there is none");
+        err = mx_fail(r->why, -EINVAL,
+                      "internal error (the plan keeps faces in a side file, and no side file is open); "
+                      "please report it");
     if (err == 0 && r->seam_slab_bytes > 0)
         err = make_array(r, r->shape->seam_slots * r->seam_slab_bytes, r->seam_slab_bytes, "faces",
                          r->x->device, &r->seam_block, &r->seam_base);

@@ -95,7 +95,9 @@ int mx_exchange_here(struct mx_exchange *e, const struct mx_step *s, int64_t num
     if (n->arrived > number) return 1;
     if (n->posted <= number && !wait) return 0;
     if (n->posted <= number)
-        return mx_fail(why, -EPROTO, "layers of a neighbour are used before the ones before them are done");
+        return mx_fail(why, -EPROTO,
+                       "internal error (a step uses planes of a neighbour before the planes of an earlier "
+                       "step are done); please report it");
     const int64_t planes = s->region.z1 - first_received(e, end, number);
     return e->x->neighbours->received(e->x->link, end, (planes + e->piece_planes - 1) / e->piece_planes, wait,
                                       why);
@@ -191,7 +193,9 @@ static int gather(struct mx_exchange *e, int end, const struct mx_step *s, int64
     const int64_t last = planes_for(e, end, s, &z0, &z1), zero = first_plane(e, end);
     if (z0 >= z1) return 0;
     if (n->number != sweep + 1)
-        return mx_fail(why, -EPROTO, "rows of sweep %lld come before those of message %lld were sent",
+        return mx_fail(why, -EPROTO,
+                       "internal error (sweep %lld gives rows to a neighbour before message %lld is sent); "
+                       "please report it",
                        (long long)sweep, (long long)n->number);
     int err = n->gathering ? 0 : begin_message(e, end, planes, why);
     for (int64_t z = z0; z < z1 && err == 0; z++) {
@@ -306,7 +310,8 @@ int mx_exchange_open(struct mx_exchange *e, const struct mx_execution *x, const 
                               .piece_planes = (LEAST_PIECE_BYTES - 1) / x->layout->plane_pitch_bytes + 1};
     int err = 0;
     if (schedule->shape.given[0] + schedule->shape.given[1] > 0 && x->neighbours == NULL)
-        return mx_fail(why, -EINVAL, "a rank of several needs its neighbours");
+        return mx_fail(why, -EINVAL,
+                       "internal error (a rank of several has no link to its neighbours); please report it");
     for (int end = 0; end < 2 && err == 0; end++)
         if (schedule->shape.given[end] > 0 && schedule->first_given > 0) err = open_end(e, end, why);
     if (err == 0 && x->feeding == NULL) err = mx_exchange_ask(e, 0, schedule->first_given, why);

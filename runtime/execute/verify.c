@@ -11,6 +11,7 @@
  * many behind it, with planes of the other end; level l has (d-l)*h of them. So the last level has the
  * interior alone, and what stands in frames that are copies is not compared: it counts for nothing. */
 #include "execute/check.h"
+#include "machine/size.h"
 
 #include <errno.h>
 #include <string.h>
@@ -203,20 +204,20 @@ static int find_deepest(struct check *c) {
     if (kept > 0 && deepest > p->nz / p->h) deepest = p->nz / p->h; /* ghosts of one period */
     if (deepest > levels || levels == 0) deepest = levels;
     if (deepest < 1 && levels > 0)
-        return mx_fail(c->why, -ENOMEM, "verification needs %lld bytes of DRAM, %llu are left; raise --dram",
-                       (long long)(streams + level_bytes), (unsigned long long)v->memory_bytes);
+        return mx_fail(c->why, -ENOMEM,
+                       "verification needs %s of DRAM, and %s is free: raise --dram, or leave --verify out",
+                       mx_size((uint64_t)(streams + level_bytes)).text, mx_size(v->memory_bytes).text);
     if (v->one_pass && levels > MOST_LEVELS)
-        return mx_fail(
-            c->why, -ENOTSUP,
-            "with one pair of Buffers verification is one pass, of %d time levels at most, and this "
-            "run has %lld: leave --in-place or --verify out",
-            MOST_LEVELS, (long long)levels);
+        return mx_fail(c->why, -ENOTSUP,
+                       "with --in-place, verification computes all time levels in one pass, which has at "
+                       "most %d; this run has %lld: leave --in-place or --verify out",
+                       MOST_LEVELS, (long long)levels);
     if (v->one_pass && deepest < levels)
-        return mx_fail(
-            c->why, -ENOMEM,
-            "with one pair of Buffers verification is one pass, which needs %lld bytes of DRAM; %llu "
-            "are left: raise --dram, or leave --in-place or --verify out",
-            (long long)(streams + ends + levels * level_bytes), (unsigned long long)v->memory_bytes);
+        return mx_fail(c->why, -ENOMEM,
+                       "with --in-place, verification computes all time levels in one pass, which needs %s "
+                       "of DRAM; %s is free: raise --dram, or leave --in-place or --verify out",
+                       mx_size((uint64_t)(streams + ends + levels * level_bytes)).text,
+                       mx_size(v->memory_bytes).text);
     c->deepest = deepest;
     return 0;
 }

@@ -33,8 +33,8 @@ static int compare_field(struct check *c, int array, int32_t f, int64_t y, int64
     while (memcmp(a + x * element, b + x * element, (size_t)element) == 0) x++;
     if (p->system != NULL) snprintf(of, sizeof of, " of field %s", p->system->field[array][f].name);
     mx_fail(c->why, 1,
-            "the result differs from the plain computation first at cell (x %lld, y %lld, z %lld)%s: %.17g, "
-            "expected %.17g",
+            "the result differs from the plain computation; the first cell that differs is (x %lld, y %lld, "
+            "z %lld)%s: %.17g, expected %.17g",
             (long long)x, (long long)y, (long long)z, of, mx_cell_load(dtype, b, x),
             mx_cell_load(dtype, a, x));
     return 1;

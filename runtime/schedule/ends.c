@@ -66,21 +66,21 @@ int mx_check_neighbours(const struct mx_problem *p, int64_t levels, mx_why *why)
     if (mx_neighbours(p) == 0 || need <= n) return 0;
     if (a_step * p->h > n)
         return mx_fail(why, -EINVAL,
-                       "the smallest rank has %lld %ss, and each step needs %lld %ss of a neighbour: take "
+                       "the smallest rank has %lld %ss, and each step needs %lld %ss of its neighbour: give "
                        "%lld ranks or fewer",
                        (long long)n, word, (long long)(a_step * p->h), word,
                        (long long)mx_max(1, p->all_nz / (a_step * p->h)));
-    return mx_fail(
-        why, -EINVAL,
-        "a sweep of %lld levels needs %lld %ss of a neighbour, and a rank has %lld: take bt = %lld "
-        "or less, or fewer ranks",
-        (long long)levels, (long long)need, word, (long long)n, (long long)(n / p->h / a_step * a_step));
+    return mx_fail(why, -EINVAL,
+                   "a sweep of %lld levels needs %lld %ss of a neighbour, and a rank has %lld: choose bt = "
+                   "%lld or less, or fewer ranks",
+                   (long long)levels, (long long)need, word, (long long)n,
+                   (long long)(n / p->h / a_step * a_step));
 }
 
 int mx_check_no_neighbours(const struct mx_problem *p, const char *what, mx_why *why) {
     if (mx_neighbours(p) == 0) return 0;
     return mx_fail(why, -ENOTSUP,
-                   "%s cannot run on several ranks: it has no room for the %ss of neighbours; take "
+                   "%s cannot run on several ranks, because it cannot take %ss from neighbours: choose "
                    "--algorithm stream or redundant",
                    what, mx_plane_word(p->flat));
 }
@@ -89,14 +89,13 @@ int mx_check_ghosts(const struct mx_problem *p, int dim, int64_t levels, mx_why 
     const int64_t n = mx_extent_of(p, dim), a_step = mx_levels_a_step(p);
     if (levels * p->h <= n) return 0;
     if (a_step * p->h > n)
-        return mx_fail(
-            why, -EINVAL,
-            "%c=periodic: a step needs %lld %ss beyond the grid, more than its %lld; take --algorithm "
-            "direct with --engine iblock on --backend mmap or dram",
-            mx_axis_name(p, dim), (long long)(a_step * p->h), unit(p, dim), (long long)n);
+        return mx_fail(why, -EINVAL,
+                       "%c=periodic: a step needs %lld %ss of the other end, and the grid has only %lld: "
+                       "choose --algorithm direct with --engine iblock on --backend mmap or dram",
+                       mx_axis_name(p, dim), (long long)(a_step * p->h), unit(p, dim), (long long)n);
     return mx_fail(why, -EINVAL,
-                   "%c=periodic: a sweep of %lld levels needs %lld %ss beyond the grid, more than its %lld; "
-                   "take bt = %lld or less",
+                   "%c=periodic: a sweep of %lld levels needs %lld %ss of the other end, and the grid has "
+                   "only %lld: choose bt = %lld or less",
                    mx_axis_name(p, dim), (long long)levels, (long long)(levels * p->h), unit(p, dim),
                    (long long)n, (long long)mx_max(a_step, n / p->h / a_step * a_step));
 }
@@ -108,14 +107,14 @@ int mx_check_skewed_ends(const struct mx_problem *p, int dim, const struct mx_cu
     if (cut->count == 1 || mx_sides_periodic(&p->sides, dim)) return 0;
     if (low > 0 && cut->b < least)
         return mx_fail(why, -EINVAL,
-                       "%c=%s: the first Block or strip must hold the cells that the frame copies, (bt + 1) "
-                       "h%s = %lld %ss, and it has %lld: take longer ones, or all %lld",
+                       "%c=%s: the frame at this side copies cells of the first Block or strip, which needs "
+                       "(bt + 1) h%s = %lld %ss and has %lld: choose longer Blocks, or all %lld",
                        mx_axis_name(p, dim), kind(p, dim, 0), low > p->h ? " + 1" : "", (long long)least,
                        unit(p, dim), (long long)cut->b, (long long)mx_extent_of(p, dim));
     if (high > 0 && (cut->count - 1) * cut->b + high - p->h > cut->n)
         return mx_fail(why, -EINVAL,
-                       "the side %c=%s needs the %lld cells that the upper frame copies in the last Block, "
-                       "and with %lld %ss it holds fewer; take another length, or all %lld",
+                       "%c=%s: the frame at the upper end copies %lld cells of the last Block, which has "
+                       "fewer with Blocks of %lld %ss: choose another length, or all %lld",
                        mx_axis_name(p, dim), kind(p, dim, 1), (long long)high, (long long)cut->b,
                        unit(p, dim), (long long)mx_extent_of(p, dim));
     return 0;
@@ -128,8 +127,8 @@ int mx_check_lapped_ends(const struct mx_problem *p, int dim, const struct mx_cu
         const int64_t need = mx_sides_sources(&p->sides, dim, end, p->h);
         if (own[end] < need)
             return mx_fail(why, -EINVAL,
-                           "%c=%s: one Block must hold the %lld cells that the frame copies, and with Blocks "
-                           "of %lld %ss the %s one has only %lld: take another length, or all %lld",
+                           "%c=%s: the frame at this side copies %lld cells of one Block, and with Blocks of "
+                           "%lld %ss the %s Block has only %lld: choose another length, or all %lld",
                            mx_axis_name(p, dim), kind(p, dim, end), (long long)need, (long long)cut->b,
                            unit(p, dim), end == 0 ? "first" : "last", (long long)own[end],
                            (long long)mx_extent_of(p, dim));
@@ -140,11 +139,10 @@ int mx_check_lapped_ends(const struct mx_problem *p, int dim, const struct mx_cu
 int mx_check_not_periodic(const struct mx_problem *p, const char *what, mx_why *why) {
     for (int d = MX_DIM_Y; d <= MX_DIM_Z; d++)
         if (mx_sides_periodic(&p->sides, d))
-            return mx_fail(
-                why, -ENOTSUP,
-                "the side %c=periodic is not for %s, which computes one end of the grid long before "
-                "the other; take --algorithm stream or redundant, or direct with --engine iblock "
-                "on --backend mmap or dram",
-                mx_axis_name(p, d), what);
+            return mx_fail(why, -ENOTSUP,
+                           "the side %c=periodic is not possible with %s, which computes one end of the grid "
+                           "long before the other: choose --algorithm stream or redundant, or direct with "
+                           "--engine iblock on --backend mmap or dram",
+                           mx_axis_name(p, d), what);
     return 0;
 }

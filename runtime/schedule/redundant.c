@@ -136,10 +136,9 @@ static int redundant_check(const struct mx_problem *problem, const struct mx_pla
     int err = mx_check_plan(problem, plan, true, why);
     if (err == 0) err = check_ends(problem, plan, why);
     if (err < 0 || !plan->in_place) return err;
-    return mx_fail(
-        why, -EINVAL,
-        "in-place: overlapped blocks read what others have written, so redundant needs two pairs of "
-        "Buffers; leave it out, or take stream or skewed-y");
+    return mx_fail(why, -EINVAL,
+                   "--in-place is not possible with redundant, whose overlapping Blocks read cells that "
+                   "others have overwritten: leave --in-place out, or choose --algorithm stream or skewed-y");
 }
 
 static void redundant_shape(const struct mx_problem *problem, const struct mx_plan *plan,

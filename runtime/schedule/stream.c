@@ -208,20 +208,21 @@ static int check_ends(const struct mx_problem *p, const struct mx_plan *plan, mx
     if (err == 0) err = mx_check_neighbours(p, levels, why);
     if (err < 0 || !plan->in_place || !(ghosts_in_y(p, plan) || periodic_z(p))) return err;
     return mx_fail(why, -EINVAL,
-                   "in-place: periodic sides read the other end of the grid, which a sweep in place would "
-                   "have rewritten; leave it out");
+                   "--in-place is not possible with periodic sides, since a sweep would overwrite the other "
+                   "end of the grid before it is read: leave --in-place out");
 }
 
 static int stream_check(const struct mx_problem *problem, const struct mx_plan *plan, mx_why *why) {
     int err = mx_check_plan(problem, plan, false, why);
     if (err < 0) return err;
     if (plan->by < 1)
-        return mx_fail(why, -EINVAL, "strips of %lld rows: by must be at least 1 (ny = %lld means no strips)",
+        return mx_fail(why, -EINVAL,
+                       "strips of %lld rows: by must be at least 1 (by = ny = %lld makes no strips)",
                        (long long)plan->by, (long long)problem->ny);
     if ((err = check_ends(problem, plan, why)) < 0) return err;
     if (plan->seams[0] == 0 || seams_in_file(plan) || strcmp(plan->seams, MX_SEAMS_IN_DRAM) == 0) return 0;
     return mx_fail(why, -EINVAL,
-                   "faces cannot be in '%.11s': it is " MX_SEAMS_IN_DRAM " or " MX_SEAMS_IN_FILE,
+                   "faces=%.11s is not possible: faces are kept in " MX_SEAMS_IN_DRAM " or " MX_SEAMS_IN_FILE,
                    plan->seams);
 }
 
@@ -371,7 +372,7 @@ static int stream_open(const struct mx_problem *problem, const struct mx_plan *p
 const struct mx_algorithm mx_algorithm_stream = {
     .name = "stream",
     .aliases = "",
-    .summary = "the grid streams along z through bt levels in DRAM, read once and written once per sweep; "
+    .summary = "the grid streams along z through bt levels in DRAM, with one read and one write per sweep; "
                "resumable",
     .uses_blocks = true,
     .resumable = true,

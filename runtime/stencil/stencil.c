@@ -98,9 +98,9 @@ bool mx_stencil_has_isa(const char *isa) {
 int mx_stencil_isa_check(mx_why *why) {
     const char *wanted = getenv("MX_ISA");
     if (wanted == NULL || mx_stencil_has_isa(wanted)) return 0;
-    return mx_fail(
-        why, -EINVAL, "MX_ISA=%.40s is no instruction set that this CPU has kernels for; here are%s%s plain",
-        wanted, mx_stencil_has_isa("avx512") ? " avx512" : "", mx_stencil_has_isa("avx2") ? " avx2" : "");
+    return mx_fail(why, -EINVAL, "MX_ISA=%.40s: this CPU has no such kernels; choose one of%s%s plain",
+                   wanted, mx_stencil_has_isa("avx512") ? " avx512" : "",
+                   mx_stencil_has_isa("avx2") ? " avx2" : "");
 }
 
 /* Where the search for the best begins. */

@@ -32,7 +32,7 @@ static int renew_device(const struct mx_device_options *device, const char *cach
     const char *backend = o.backend != NULL ? o.backend : "uring";
     if (o.path == NULL)
         return mx_fail(why, -EINVAL,
-                       "there is no device to measure: give it with -d PATH, or leave the backend out");
+                       "there is no device to measure: name it with -d PATH, or leave the backend out");
     o.path = place_of(o.path, copy, sizeof copy);
     int err = mx_calibrate_device(&o, seconds, 0, why, rates);
     if (err == 0 && cache[0] != 0 && mx_rates_device_key(backend, o.path, key, sizeof key, NULL) == 0)

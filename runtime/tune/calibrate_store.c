@@ -146,7 +146,9 @@ static int open_below(struct mx_device_options *o, mx_why *why, mx_device **devi
     mx_device_close(*device);
     *device = NULL;
     if (o->path == NULL)
-        return mx_fail(why, -ENOTSUP, "backend %s keeps Buffers in memory: there is no device to measure",
+        return mx_fail(why, -ENOTSUP,
+                       "backend %s keeps Buffers in memory, so there is no device to measure: leave it out, "
+                       "or choose another backend",
                        o->backend);
     o->backend = NULL;
     err = mx_device_open(o, why, device);
@@ -219,8 +221,8 @@ static int calibrate_block_device(const char *path, double seconds, uint64_t byt
     rates->read_bytes_per_s = rate;
     rates->device_source = MX_RATES_MEASURED;
     mx_fail(why, 0,
-            "of %.300s only reading was measured, since nothing is written to a block device for that; for "
-            "writing its known or default rate is taken",
+            "only reading of %.300s was measured, since measuring must not write to a block device; for "
+            "writing, the known or default rate is used",
             path);
     return 0;
 }
@@ -249,7 +251,7 @@ int mx_calibrate_device(const struct mx_device_options *options, double seconds,
     if (bytes > facts.capacity_bytes / 2) bytes = facts.capacity_bytes / 2;
     bytes = bytes / CHUNK_BYTES * CHUNK_BYTES;
     if (bytes < 2 * CHUNK_BYTES)
-        err = mx_fail(why, -ENOSPC, "%s has %s left: too little to measure its speed", facts.place,
+        err = mx_fail(why, -ENOSPC, "%s has only %s free, too little to measure its speed", facts.place,
                       mx_size(facts.capacity_bytes).text);
     if (err == 0) err = run_trial(device, seconds, bytes, known, why, rates);
     mx_device_close(device);

@@ -35,29 +35,26 @@ const char *mx_tune_there(const char *name) {
 
 int mx_tune_check_algorithm(const struct mx_tune_request *q, const struct mx_algorithm *a, mx_why *why) {
     if (q->accel != NULL && !mx_tune_on_accel(a))
-        return mx_fail(
-            why, -ENOTSUP,
-            "%s cannot compute on an accelerator; take stream, or direct where everything fits there, or "
-            "leave --accel out",
-            a->name);
+        return mx_fail(why, -ENOTSUP,
+                       "%s cannot compute on an accelerator: choose --algorithm stream, or direct if "
+                       "everything fits there, or leave --accel out",
+                       a->name);
     if (q->resumable && q->manual.in_place)
-        return mx_fail(
-            why, -ENOTSUP,
-            "in-place rewrites the Buffers, so a run that was committed cannot go on with it; leave it "
-            "out");
+        return mx_fail(why, -ENOTSUP,
+                       "--in-place rewrites the Buffers, and a run that has commits cannot continue that "
+                       "way: leave --in-place out");
     if (q->manual.in_place && strcmp(a->name, "redundant") == 0)
-        return mx_fail(
-            why, -ENOTSUP,
-            "redundant cannot work in-place: overlapped blocks read what others have written; take "
-            "stream or skewed-y");
+        return mx_fail(why, -ENOTSUP,
+                       "redundant is not possible with --in-place, since its overlapping Blocks read cells "
+                       "that others have overwritten: choose --algorithm stream or skewed-y");
     if (q->resumable && !a->resumable)
         return mx_fail(why, -ENOTSUP,
-                       "%s rewrites the Buffers in place, so a run that was committed cannot go on with it; "
-                       "take redundant or stream",
+                       "%s rewrites the Buffers in place, and a run that has commits cannot continue that "
+                       "way: choose --algorithm redundant or stream",
                        a->name);
     if (!a->needs_mapped || q->style != MX_TUNE_TRANSFER) return 0;
     return mx_fail(why, -ENOTSUP,
-                   "%s works on mapped Buffers; use backend mmap, swap or dram, or another algorithm",
+                   "%s works on mapped Buffers: choose --backend mmap, swap or dram, or another --algorithm",
                    a->name);
 }
 

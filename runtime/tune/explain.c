@@ -29,7 +29,7 @@ static void say_problem(FILE *f, const struct mx_tune_request *q, const struct m
 }
 
 static void say_rates(FILE *f, const struct mx_rates *r) {
-    static const char *const sources[] = {"assumed; measure with --calibrate", "measured before",
+    static const char *const sources[] = {"assumed; --calibrate measures it", "measured before",
                                           "measured now", "given"};
     fprintf(f, "device    read %.2f, write %.2f, both together %.2f GB/s (%s)\n", r->read_bytes_per_s / 1e9,
             r->write_bytes_per_s / 1e9, r->mixed_bytes_per_s / 1e9, sources[r->device_source]);
@@ -43,14 +43,14 @@ static void say_sizes(FILE *f, const struct mx_rates *r) {
     if (s->slab > 0)
         fprintf(
             f,
-            "sizes     of the tiled engine, refined for rows of %lld cells: slab %lld, tile %lld, ct %lld\n",
+            "sizes     for the tiled engine, refined for rows of %lld cells: slab %lld, tile %lld, ct %lld\n",
             (long long)r->refined.nx, (long long)s->slab, (long long)s->tile, (long long)s->ct);
 }
 
 static void say_constraints(FILE *f, const struct mx_tune_request *q, const struct mx_tune_result *r) {
     fprintf(f,
-            "limits    bx = nx; 2 bt h <= by, bz where a Block is cut; bz a multiple of %lld, or nz; Blocks "
-            "< %s\n",
+            "limits    bx = nx; by and bz at least twice bt times the radius where a Block is cut; bz a "
+            "multiple of %lld, or nz; Blocks < %s\n",
             (long long)r->z_step, mx_size(r->room_bytes).text);
     fprintf(f, "search    tuner %s%s, %lld plans evaluated in %.2f ms\n\n", r->tuner,
             q->exhaustive ? " (exhaustive)" : "", (long long)r->n_evaluated, (double)r->search_ns * 1e-6);
@@ -87,16 +87,14 @@ static void say_why(FILE *f, const struct mx_tune_result *r) {
     const double moving = s->io_s + s->stall_s, computing = s->compute_s + s->cores_s;
     bool io = moving > computing + s->copy_s;
     fprintf(f,
-            "\n%s takes %.1f s by prediction: %s decides (I/O %.1f s, compute %.1f s, copies %.1f s), and "
-            "%.1f s at "
-            "the ends of sweeps.\n",
-            w->algorithm, s->total_s,
+            "\n%s is predicted to take %.1f s: I/O %.1f s, compute %.1f s, copies %.1f s, and %.1f s at the "
+            "ends of sweeps. The limit is %s.\n",
+            w->algorithm, s->total_s, moving, computing, s->copy_s, s->edge_s,
             s->link_s > moving && s->link_s > computing + s->copy_s ? "the link"
             : io                                                    ? "I/O"
-                                                                    : "computing",
-            moving, computing, s->copy_s, s->edge_s);
+                                                                    : "computing");
     if (s->link_s > 0)
-        fprintf(f, "To neighbours it sends %.2f GiB in %.1f s, and waits %.3f s for theirs.\n",
+        fprintf(f, "It sends %.2f GiB to neighbours in %.1f s, and waits %.3f s for theirs.\n",
                 gib((double)w->traffic.sent_bytes), s->link_s, s->lag_s);
     if (next == NULL) return;
     double more =
@@ -104,8 +102,8 @@ static void say_why(FILE *f, const struct mx_tune_result *r) {
     double bytes = (double)w->traffic.read_bytes + (double)w->traffic.write_bytes;
     double other = (double)next->traffic.read_bytes + (double)next->traffic.write_bytes;
     fprintf(f,
-            "%s would take %.1f s (%+.1f %%) and move %.2f GiB instead of %.2f; within 2 %% of the fastest "
-            "the fewest bytes win.\n",
+            "%s would take %.1f s (%+.1f %%) and move %.2f GiB instead of %.2f. Among plans within 2 %% of "
+            "the fastest, the one that moves the fewest bytes wins.\n",
             next->algorithm, next->seconds.total_s, more, gib(other), gib(bytes));
 }
 
@@ -115,7 +113,7 @@ static void say_seams(FILE *f, const struct mx_tune_result *r) {
     double slab = rows * (double)r->layout.row_pitch_bytes;
     if (s->seam_slabs == 0) return;
     fprintf(f, "faces     between strips: %.2f GiB in %s\n", gib((double)s->seam_slabs * slab),
-            s->seams_in_file ? "a side file, written and read once a sweep" : "DRAM");
+            s->seams_in_file ? "a side file, which each sweep writes and reads once" : "DRAM");
 }
 
 char *mx_tune_explain(const struct mx_tune_request *request, const struct mx_tune_result *r) {

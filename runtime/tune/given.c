@@ -20,7 +20,7 @@ static int place_seams(const struct job *job, struct mx_plan *p, mx_why *why) {
     if (given && o.plan.seams[0] == 0)
         return mx_fail(
             why, -EINVAL,
-            "plan: 'faces=%s' is for stream with strips (by < ny), and this plan has no strips: leave it out",
+            "plan: 'faces=%s' needs stream with strips (by < ny), and this plan has no strips: leave it out",
             p->seams);
     memcpy(p->seams, o.plan.seams, sizeof p->seams);
     bool file = !given && p->seams[0] != 0 && !job->resident &&
@@ -31,7 +31,8 @@ static int place_seams(const struct job *job, struct mx_plan *p, mx_why *why) {
 
 static int merge_plan(const struct mx_plan *given, struct job *job, mx_why *why, struct mx_plan *out) {
     struct mx_plan p = *given;
-    if (p.bt == 0) return mx_fail(why, -EINVAL, "the plan has no bt: how many steps a sweep takes");
+    if (p.bt == 0)
+        return mx_fail(why, -EINVAL, "the plan has no bt (the number of steps a sweep computes): add bt=");
     if (p.by == 0) p.by = job->problem.ny;
     if (p.bz == 0) p.bz = job->problem.nz;
     if (p.threads == 0) p.threads = job->threads;
@@ -51,16 +52,14 @@ static int check_room(const struct context *c, const struct mx_tune_candidate *x
     if (c->q.accel != NULL && x->device_bytes > c->q.accel->memory_bytes)
         return mx_fail(
             why, -ENOMEM,
-            "the plan needs %s of memory of %.60s, and %s are there: raise --device-memory or lower by "
-            "or bt",
+            "the plan needs %s of memory of %.60s, and %s is free: raise --device-memory, or lower by or bt",
             mx_size(x->device_bytes).text, c->q.accel->device, mx_size(c->q.accel->memory_bytes).text);
     if (x->dram_bytes < c->room_bytes) return 0;
-    return mx_fail(
-        why, -ENOMEM,
-        "the plan needs %s of DRAM, and %s are there for it (%s less %s reserve and %s for the program): "
-        "raise --dram or lower by, bz or bt",
-        mx_size(x->dram_bytes).text, mx_size(c->room_bytes).text, mx_size(c->q.dram_bytes).text,
-        mx_size(c->q.reserve_bytes).text, mx_size(c->overhead_bytes).text);
+    return mx_fail(why, -ENOMEM,
+                   "the plan needs %s of DRAM, and %s is free for it (%s less %s reserve and %s for the "
+                   "program): raise --dram, or lower by, bz or bt",
+                   mx_size(x->dram_bytes).text, mx_size(c->room_bytes).text, mx_size(c->q.dram_bytes).text,
+                   mx_size(c->q.reserve_bytes).text, mx_size(c->overhead_bytes).text);
 }
 
 static int measure_given(const struct context *c, const struct mx_plan *given, enum sizes sizes, mx_why *why,
@@ -85,7 +84,8 @@ static int measure_given(const struct context *c, const struct mx_plan *given, e
 
 static int tune_given(struct context *c, const struct mx_plan *given, mx_why *why, struct mx_tune_result *r) {
     const struct mx_algorithm *a = mx_algorithm_find(given->algorithm);
-    if (a == NULL) return mx_fail(why, -EINVAL, "the plan's algorithm '%s' is not known", given->algorithm);
+    if (a == NULL)
+        return mx_fail(why, -EINVAL, "there is no algorithm '%s', which the plan names", given->algorithm);
     c->q.algorithm = a->name;
     int err = mx_tune_check_algorithm(&c->q, a, why);
     if (err == 0) err = measure_given(c, given, REFINED, why, r);

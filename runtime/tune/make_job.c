@@ -90,7 +90,8 @@ int mx_tune_make_job(const struct context *c, const struct mx_algorithm *algorit
                       .threads = c->q.threads,
                       .bt_min = 1};
     if (job.strategy == NULL)
-        return mx_fail(why, -ENOTSUP, "%s cannot be tuned; give a whole plan", algorithm->name);
+        return mx_fail(why, -ENOTSUP, "memext cannot choose a plan for %s: give a whole plan",
+                       algorithm->name);
     if (job.strategy->counted != NULL) job.counted = mx_algorithm_find(job.strategy->counted);
     job.problem.nt = mx_max(1, job.problem.nt);
     job.stretch = mx_sweep_levels(&job.problem, INT64_MAX);

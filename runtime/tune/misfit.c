@@ -68,24 +68,23 @@ static void explain_misfit_there(const struct context *c, const struct job *job,
         snprintf(out->why, sizeof out->why, "%s has no plan for this grid on an accelerator", name);
     else if (device > job->device_bytes)
         snprintf(out->why, sizeof out->why,
-                 "no plan of %s fits the %s of memory of %.60s; the smallest that works is %s: raise "
+                 "every plan of %s needs more than the %s of memory of %.60s; the smallest needs %s: raise "
                  "--device-memory, or leave --accel out",
                  name, mx_size(job->device_bytes).text, job->request->accel->device, mx_size(device).text);
     else
-        snprintf(
-            out->why, sizeof out->why,
-            "no plan of %s fits the %s of DRAM that are left beside an accelerator (%s of its memory); the "
-            "smallest takes %s: raise --dram",
-            name, mx_size(c->room_bytes).text, mx_size(job->device_bytes).text, mx_size(dram + 1).text);
+        snprintf(out->why, sizeof out->why,
+                 "every plan of %s needs more than the %s of DRAM that the accelerator leaves (with %s of "
+                 "its memory); the smallest needs %s: raise --dram",
+                 name, mx_size(c->room_bytes).text, mx_size(job->device_bytes).text, mx_size(dram + 1).text);
 }
 
 /* How far apart the rows of a store are, which of two dimensions are its planes. */
 static const char *pitches(const struct mx_tune_request *q, char text[PITCHES]) {
     const long long row = q->layout->row_pitch_bytes, plane = q->layout->plane_pitch_bytes;
     if (q->problem->flat)
-        snprintf(text, PITCHES, "its rows of %lld bytes are %lld bytes apart", row, plane);
+        snprintf(text, PITCHES, "its rows of %lld bytes begin every %lld bytes", row, plane);
     else
-        snprintf(text, PITCHES, "its rows are %lld bytes apart, its planes %lld", row, plane);
+        snprintf(text, PITCHES, "its rows begin every %lld bytes, its planes every %lld bytes", row, plane);
     return text;
 }
 
@@ -116,17 +115,17 @@ void mx_tune_explain_misfit(const struct context *c, const struct job *job, stru
         snprintf(out->why, sizeof out->why, "%s has no plan for this grid at any size of DRAM", name);
     else if (job->resident && job->algorithm->needs_mapped)
         snprintf(out->why, sizeof out->why,
-                 "%s needs %s in DRAM: %s, and %s are there; the smallest DRAM that works is %s", name,
-                 mx_fixed_count(&job->problem) > 0 ? "all Buffers, C included," : "both Buffers",
+                 "%s needs %s in DRAM: %s, and %s is free; the smallest DRAM that works is %s", name,
+                 mx_fixed_count(&job->problem) > 0 ? "all Buffers, read-only fields included,"
+                                                   : "both Buffers",
                  mx_size(resident_bytes(job, &p)).text, mx_size(c->room_bytes).text,
                  mx_size(out->smallest_dram_bytes).text);
     else
-        snprintf(
-            out->why, sizeof out->why,
-            "no plan of %s fits the %s that are left for Blocks; the smallest DRAM that works is %s (by=%lld "
-            "bz=%lld bt=%lld)",
-            name, mx_size(c->room_bytes).text, mx_size(out->smallest_dram_bytes).text, (long long)p.by,
-            (long long)p.bz, (long long)p.bt);
+        snprintf(out->why, sizeof out->why,
+                 "every plan of %s needs more than the %s that is left for Blocks; the smallest DRAM that "
+                 "works is %s (by=%lld bz=%lld bt=%lld)",
+                 name, mx_size(c->room_bytes).text, mx_size(out->smallest_dram_bytes).text, (long long)p.by,
+                 (long long)p.bz, (long long)p.bt);
 }
 
 /* Do the rows of a store suit the device? Then files of read-only fields that are read in place do not, or
@@ -146,21 +145,20 @@ int mx_tune_explain_layout(const struct mx_tune_request *q, const char *what, mx
     const char *leave = q->accel != NULL ? "leave --accel out" : "";
     char text[PITCHES];
     if (suits(q))
+        return mx_fail(why, -EINVAL,
+                       "%s cannot use direct transfers: with y=periodic it reads rows of read-only fields at "
+                       "the other end, and in the files that the run reads in place these do not begin at "
+                       "multiples of %u bytes; %s%schoose --backend mmap",
+                       what, align, leave, leave[0] != 0 ? " or " : "");
+    if (q->whole_planes)
         return mx_fail(
             why, -EINVAL,
-            "%s cannot go on by direct transfers: with y=periodic it takes rows of read-only fields "
-            "from the other end, and in the files that the run reads in place they do not begin at "
-            "multiples of %u bytes; %s%stake --backend mmap",
-            what, align, leave, leave[0] != 0 ? " or " : "");
-    if (q->whole_planes)
-        return mx_fail(why, -EINVAL,
-                       "%s would transfer %s, and --integrity keeps hashes of whole ones in this store; take "
-                       "%s",
-                       what, flat ? "rows without their padding" : "parts of planes", stream);
+            "%s would transfer %s, and --integrity keeps hashes of whole ones in this store: choose %s", what,
+            flat ? "rows without their padding" : "parts of planes", stream);
     const bool planes = align > 0 && q->layout->plane_pitch_bytes % align == 0;
     return mx_fail(why, -EINVAL,
-                   "%s cannot go on with this store by direct transfers: %s, and the device transfers "
-                   "multiples of %u; %s%stake --backend mmap%s%s, or memext export and a new run",
+                   "%s cannot continue this store by direct transfers: %s, and the device transfers "
+                   "multiples of %u bytes; %s%schoose --backend mmap%s%s, or memext export and a new run",
                    what, pitches(q, text), align, leave, leave[0] != 0 ? " and " : "", planes ? " or " : "",
                    planes ? stream : "");
 }
@@ -175,11 +173,11 @@ int mx_tune_check_capacity(const struct mx_tune_request *q, const struct mx_tune
     if (x->shape.seams_in_file)
         snprintf(side_file, sizeof side_file, " and %s for faces", mx_size(seams).text);
     if (others > 0) snprintf(fixed, sizeof fixed, ", %s of read-only fields", mx_size(others).text);
-    return mx_fail(
-        why, -ENOSPC,
-        "the device holds %s, the problem needs %s (%s Buffers of %s%s%s): use a larger device or a smaller "
-        "grid%s",
-        mx_size(q->capacity_bytes).text, mx_size(bytes).text, buffers == 4 ? "four" : "two",
-        mx_size((uint64_t)x->layout.buffer_bytes).text, fixed, side_file,
-        buffers == 4 ? ", or half the Buffers with --in-place, which cannot be resumed" : "");
+    return mx_fail(why, -ENOSPC,
+                   "the device has %s, and the problem needs %s (%s Buffers of %s%s%s): use a larger device "
+                   "or a smaller grid%s",
+                   mx_size(q->capacity_bytes).text, mx_size(bytes).text, buffers == 4 ? "four" : "two",
+                   mx_size((uint64_t)x->layout.buffer_bytes).text, fixed, side_file,
+                   buffers == 4 ? ", or give --in-place, which halves the Buffers but cannot be resumed"
+                                : "");
 }

@@ -79,11 +79,10 @@ static int naive_log(const struct mx_problem *p, const struct mx_machine *machin
     struct mx_naive_log log = {.usable_bytes = usable};
     int64_t bt = usable > 0 ? naive_block(p, usable / (BUFFERS * row_bytes), &log) : 0;
     if (bt < 1)
-        return mx_fail(
-            why, -ENOMEM,
-            "naive: no Block of a power of two and two time steps fits %s of usable DRAM; give more "
-            "with --dram or let blk choose",
-            mx_size((uint64_t)mx_max(0, usable)).text);
+        return mx_fail(why, -ENOMEM,
+                       "the tuner naive found no Block (powers of two, at least two time steps) that fits %s "
+                       "of usable DRAM: raise --dram, or choose --tuner blk",
+                       mx_size((uint64_t)mx_max(0, usable)).text);
     log.block_bytes = row_bytes * log.by * log.bz;
     log.remain_bytes = (int64_t)dram - BUFFERS * log.block_bytes;
     log.max_bt = bt;
@@ -188,9 +187,10 @@ static int too_many_levels(const struct job *job, const char *cut, int64_t block
     const int64_t most = unit == 1 ? mx_max(1, block / (2 * p->h)) : block / (2 * p->h) / unit * unit;
     char fewer[48] = "";
     if (most > 0) snprintf(fewer, sizeof fewer, "bt <= %lld or ", (long long)most);
-    return mx_fail(why, -EINVAL, "bt = %lld breaks 2 bt h <= %s = %lld (h = %d): give %s%s >= %lld",
-                   (long long)bt, cut, (long long)block, p->h, fewer, cut,
-                   (long long)mx_min(n, 2 * bt * p->h));
+    return mx_fail(
+        why, -EINVAL,
+        "bt = %lld is too large: 2 bt h may be at most %s = %lld (h is the radius, %d); give %s%s >= %lld",
+        (long long)bt, cut, (long long)block, p->h, fewer, cut, (long long)mx_min(n, 2 * bt * p->h));
 }
 
 /* The papers' constraints on a given Block, each with a way out. DRAM is the caller's. */
@@ -210,7 +210,7 @@ static int check_given(const struct job *job, mx_why *why) {
     for (int i = 0; i < 2; i++) {
         int64_t b = cuts[i].block, n = cuts[i].n;
         if (b < 1 || b > n)
-            return mx_fail(why, -EINVAL, "%s = %lld is outside 1 .. %s = %lld: give %lld for one Block",
+            return mx_fail(why, -EINVAL, "%s = %lld is outside 1 to %s = %lld: give %lld for one Block",
                            cuts[i].name, (long long)b, cuts[i].total, (long long)n, (long long)n);
         /* Overlapped blocks recompute their halo, however deep: the constraint is that of the others. */
         bool bound = job->strategy->blocks && !job->strategy->halo_twice;
@@ -218,8 +218,9 @@ static int check_given(const struct job *job, mx_why *why) {
             return too_many_levels(job, cuts[i].name, b, n, why);
     }
     if (!job->strategy->blocks && m->bz < p->nz)
-        return mx_fail(why, -EINVAL, "bz = %lld: %s does not cut z; give bz = nz = %lld", (long long)m->bz,
-                       job->algorithm->name, (long long)p->nz);
+        return mx_fail(why, -EINVAL,
+                       "bz = %lld is not possible, because %s does not cut z: give bz = nz = %lld",
+                       (long long)m->bz, job->algorithm->name, (long long)p->nz);
     return 0;
 }
 
@@ -227,15 +228,14 @@ static int too_large(const struct job *job, const struct option *o, mx_why *why)
     const struct mx_plan *m = &job->request->manual;
     int64_t bt = m->bt;
     while (bt > 0 && !mx_job_fits(job, m->by, m->bz, bt)) bt--;
-    char way[80] = "no bt fits this by and bz: give smaller ones", block[MX_BLOCK_TEXT];
+    char way[80] = "no bt fits with this by and bz: lower them", block[MX_BLOCK_TEXT];
     mx_block_text(&job->problem, o->shape.rows, o->shape.slots[0], block);
     if (bt > 0) snprintf(way, sizeof way, "with this by and bz, bt <= %lld fits", (long long)bt);
-    return mx_fail(
-        why, -ENOMEM,
-        "by = %lld, bz = %lld, bt = %lld needs %s of DRAM for two Blocks of %s, and %s are there for them: "
-        "%s, or raise --dram",
-        (long long)m->by, (long long)m->bz, (long long)m->bt, mx_size(o->dram_bytes).text, block,
-        mx_size(job->room_bytes).text, way);
+    return mx_fail(why, -ENOMEM,
+                   "by = %lld, bz = %lld, bt = %lld needs %s of DRAM for two Blocks of %s, and %s is free "
+                   "for them: %s, or raise --dram",
+                   (long long)m->by, (long long)m->bz, (long long)m->bt, mx_size(o->dram_bytes).text, block,
+                   mx_size(job->room_bytes).text, way);
 }
 
 int mx_tune_manual(struct job *job, mx_why *why) {

@@ -78,7 +78,7 @@ static int set_number(struct mx_plan *plan, const struct field *f, const char *w
     int err = errno;
     errno = saved;
     if (end == value || *end != 0 || err != 0 || number < 1 || number > limit)
-        return mx_fail(why, -EINVAL, "plan: '%s': %s takes a whole number from 1 to %lld", word, f->key,
+        return mx_fail(why, -EINVAL, "plan: '%s': %s must be an integer from 1 to %lld", word, f->key,
                        f->most > 0 ? (long long)f->most : limit);
     if (f->kind == NUMBER64) *(int64_t *)((char *)plan + f->offset) = number;
     if (f->kind == NUMBER32) *(int32_t *)((char *)plan + f->offset) = (int32_t)number;
@@ -89,7 +89,7 @@ int mx_plan_check(const struct mx_plan *plan, mx_why *why) {
     for (int i = 0; i < N_FIELDS; i++) {
         const struct field *f = &fields[i];
         if (f->most > 0 && (get_number(plan, f) < 0 || get_number(plan, f) > f->most))
-            return mx_fail(why, -EINVAL, "plan: '%s=%lld': %s takes a whole number from 1 to %lld", f->key,
+            return mx_fail(why, -EINVAL, "plan: '%s=%lld': %s must be an integer from 1 to %lld", f->key,
                            (long long)get_number(plan, f), f->key, (long long)f->most);
     }
     return 0;
@@ -98,7 +98,7 @@ int mx_plan_check(const struct mx_plan *plan, mx_why *why) {
 static int set_word(struct mx_plan *plan, const struct field *f, const char *word, const char *value,
                     mx_why *why) {
     if (value[0] == 0 || strlen(value) >= f->size)
-        return mx_fail(why, -EINVAL, "plan: '%s': %s takes a word of 1 to %zu letters", word, f->key,
+        return mx_fail(why, -EINVAL, "plan: '%s': %s must be a word of 1 to %zu letters", word, f->key,
                        f->size - 1);
     strcpy((char *)plan + f->offset, value);
     return 0;
@@ -109,11 +109,12 @@ static int set_field(struct mx_plan *plan, const char *word, uint32_t *seen, mx_
     const struct field *f = find_field(word, equals == NULL ? strlen(word) : (size_t)(equals - word));
     if (f == NULL || (f->kind == FLAG) != (equals == NULL))
         return mx_fail(why, -EINVAL,
-                       "plan: '%s' is not understood; known are engine= by= bz= bt= iy= iz= slab= tile= ct= "
+                       "plan: '%s' is not known; choose from engine= by= bz= bt= iy= iz= slab= tile= ct= "
                        "column= ahead= faces= threads= tuner= in-place",
                        word);
     uint32_t bit = UINT32_C(1) << (f - fields);
-    if (*seen & bit) return mx_fail(why, -EINVAL, "plan: '%s': %s is given twice", word, f->key);
+    if (*seen & bit)
+        return mx_fail(why, -EINVAL, "plan: '%s': %s is given twice; leave one of them out", word, f->key);
     *seen |= bit;
     if (f->kind == FLAG) return *(bool *)((char *)plan + f->offset) = true, 0;
     if (f->kind == WORD) return set_word(plan, f, word, equals + 1, why);
@@ -123,7 +124,8 @@ static int set_field(struct mx_plan *plan, const char *word, uint32_t *seen, mx_
 static int set_algorithm(struct mx_plan *plan, const char *word, mx_why *why) {
     const struct mx_algorithm *a = mx_algorithm_find(word);
     if (a == NULL)
-        return mx_fail(why, -EINVAL, "plan: '%s' is no algorithm; a plan line begins with one, e.g. stream",
+        return mx_fail(why, -EINVAL,
+                       "plan: '%s' is not an algorithm; a plan line begins with an algorithm, such as stream",
                        word);
     snprintf(plan->algorithm, sizeof plan->algorithm, "%s", a->name);
     return 0;
@@ -142,15 +144,15 @@ int mx_plan_parse(const char *line, mx_why *why, struct mx_plan *out) {
     while (err == 0 && (word = strtok_r(NULL, blanks, &save)) != NULL)
         err = set_field(&plan, word, &seen, why);
     if (err == 0 && plan.engine[0] != 0 && mx_engine_find(plan.engine) == NULL)
-        err = mx_fail(why, -EINVAL, "plan: 'engine=%s' is no engine; it is iblock, tiled or device",
+        err = mx_fail(why, -EINVAL, "plan: 'engine=%s' is not an engine; choose iblock, tiled or device",
                       plan.engine);
     bool known = plan.seams[0] == 0 || strcmp(plan.seams, MX_SEAMS_IN_DRAM) == 0 ||
                  strcmp(plan.seams, MX_SEAMS_IN_FILE) == 0;
     if (err == 0 && !known)
-        err =
-            mx_fail(why, -EINVAL,
-                    "plan: 'faces=%s' is no place for faces; it is " MX_SEAMS_IN_DRAM " or " MX_SEAMS_IN_FILE,
-                    plan.seams);
+        err = mx_fail(why, -EINVAL,
+                      "plan: 'faces=%s' is not possible; faces are kept in " MX_SEAMS_IN_DRAM
+                      " or " MX_SEAMS_IN_FILE,
+                      plan.seams);
     if (err == 0) *out = plan;
     free(copy);
     return err;
@@ -159,7 +161,7 @@ int mx_plan_parse(const char *line, mx_why *why, struct mx_plan *out) {
 static int read_first_line(FILE *file, const char *path, mx_why *why, struct mx_plan *out) {
     char *line = NULL;
     size_t capacity = 0;
-    int err = mx_fail(why, -EINVAL, "plan file %s: no plan line in it", path);
+    int err = mx_fail(why, -EINVAL, "the plan file %s has no plan line", path);
     while (getline(&line, &capacity, file) >= 0) {
         const char *text = line + strspn(line, " \t\r\n");
         if (text[0] == 0 || text[0] == '#') continue;

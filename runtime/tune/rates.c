@@ -115,7 +115,8 @@ int mx_rates_path(char *path, size_t capacity, mx_why *why) {
     else if (home != NULL && home[0] == '/')
         n = snprintf(path, capacity, "%s/.cache/memext/rates.json", home);
     if (n < 0)
-        return mx_fail(why, -ENOENT, "neither XDG_CACHE_HOME nor HOME is set: measured rates are not kept");
+        return mx_fail(why, -ENOENT,
+                       "neither XDG_CACHE_HOME nor HOME is set, so measured rates are not kept");
     if ((size_t)n < capacity) return 0;
     return mx_fail(why, -ENAMETOOLONG, "the path of the cache of rates is longer than %zu bytes", capacity);
 }
@@ -139,7 +140,7 @@ int mx_rates_device_key(const char *backend, const char *path, char *key, size_t
         n = snprintf(key, capacity, "%s anonymous", backend);
     } else if (stat_nearest(path, where, &st) < 0) {
         errno = saved;
-        return mx_fail(why, -ENOENT, "%s: neither it nor its directory is there", path);
+        return mx_fail(why, -ENOENT, "neither %s nor its directory exists", path);
     } else if (S_ISBLK(st.st_mode)) {
         n = snprintf(key, capacity, "%s block device %u:%u", backend, major(st.st_rdev), minor(st.st_rdev));
     } else {
@@ -253,7 +254,7 @@ static int write_cache(const char *cache_path, json_t *root, mx_why *why) {
     char next[PATH_MAX];
     const int n = snprintf(next, sizeof next, "%s.%ld", cache_path, (long)getpid());
     if (n < 0 || (size_t)n >= sizeof next)
-        return mx_fail(why, -ENAMETOOLONG, "%s: path too long", cache_path);
+        return mx_fail(why, -ENAMETOOLONG, "%s: the path is too long", cache_path);
     make_parents(cache_path);
     errno = 0;
     if (json_dump_file(root, next, JSON_INDENT(2)) == 0 && rename(next, cache_path) == 0) return 0;

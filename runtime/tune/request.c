@@ -17,7 +17,7 @@ static int find_tuner(const struct mx_tune_request *q, mx_why *why) {
                            "tuner %s chooses the Block itself: leave --block out, or give --tuner manual",
                            q->tuner);
         }
-    return mx_fail(why, -EINVAL, "tuner '%s' is not known; take blk, naive or manual", q->tuner);
+    return mx_fail(why, -EINVAL, "there is no tuner '%s': choose blk, naive or manual", q->tuner);
 }
 
 /* Where nothing but a direct algorithm may be chosen, periodic sides in y and z need the engine that computes
@@ -44,35 +44,33 @@ static int find_engine(struct mx_tune_request *q, mx_why *why) {
     if (q->accel != NULL && q->engine != NULL && !device)
         return mx_fail(
             why, -EINVAL,
-            "engine %s computes in DRAM, and with --accel engine device does on the accelerator: leave "
-            "one of them out",
+            "engine %s computes in DRAM, and --accel computes with engine device: leave one of them out",
             q->engine);
     if (q->accel == NULL && device)
         return mx_fail(
             why, -EINVAL,
-            "engine device computes on an accelerator: give one with --accel, or take tiled or iblock");
+            "engine device needs an accelerator: name one with --accel, or choose tiled or iblock");
     if (q->accel != NULL) return q->engine = "device", 0;
     if (q->engine == NULL && asks_level_by_level(q)) q->engine = "iblock";
     if (q->engine == NULL) q->engine = faster_engine(&q->rates);
     if (mx_engine_find(q->engine) != NULL) return 0;
-    return mx_fail(why, -EINVAL, "engine '%s' is not known; take iblock or tiled", q->engine);
+    return mx_fail(why, -EINVAL, "there is no engine '%s': choose iblock or tiled", q->engine);
 }
 
 static int check_in_place(const struct mx_tune_request *q, mx_why *why) {
     if (!q->manual.in_place || mx_reads_old(q->problem)) return 0;
-    return mx_fail(
-        why, -EINVAL,
-        "in-place is for systems that read the old value (leapfrog, staggered): this one needs two "
-        "Buffers in any case, leave it out");
+    return mx_fail(why, -EINVAL,
+                   "--in-place needs a kernel that reads the old value (MX_LEAPFROG, MX_STAGGERED); this one "
+                   "needs two Buffers: leave --in-place out");
 }
 
 static int check_problem(const struct mx_problem *p, mx_why *why) {
     char extents[MX_EXTENTS_TEXT];
     if (p->nx >= 1 && p->ny >= 1 && p->nz >= 1 && p->nt >= 0 && p->h >= 1 && p->h <= MX_MAX_HALO) return 0;
-    return mx_fail(
-        why, -EINVAL,
-        "grid %s, %lld steps, halo %d: extents must be at least 1, steps at least 0, the halo 1 to %d",
-        mx_extents_text(p, extents), (long long)p->nt, p->h, MX_MAX_HALO);
+    return mx_fail(why, -EINVAL,
+                   "the grid is %s with %lld steps and a halo of %d: extents must be at least 1, steps at "
+                   "least 0, the halo 1 to %d",
+                   mx_extents_text(p, extents), (long long)p->nt, p->h, MX_MAX_HALO);
 }
 
 int mx_tune_complete(const struct mx_tune_request *request, mx_why *why, struct context *out) {

@@ -93,13 +93,14 @@ static int fail_all(const struct context *c, const struct mx_tune_result *r, mx_
     if (least == NULL)
         return mx_fail(why, -EINVAL,
                        "no algorithm has a plan for %s cells and %lld steps with these options (%s): change "
-                       "options of the plan, or the grid",
+                       "the options of the plan, or the grid",
                        mx_extents_text(p, extents), (long long)p->nt, r->candidates[0].why);
     return mx_fail(
-        why, -ENOMEM, "%s; %s of DRAM less %s reserve and %s for the program: give --dram %lluMiB or more%s",
+        why, -ENOMEM,
+        "%s. The run has %s of DRAM, less %s reserve and %s for the program: give --dram %lluMiB or more%s",
         least->why, mx_size(c->q.dram_bytes).text, mx_size(c->q.reserve_bytes).text,
         mx_size(c->overhead_bytes).text, (unsigned long long)(least->smallest_dram_bytes / TUNE_MIB),
-        c->q.style == MX_TUNE_RESIDENT ? ", or a backend with storage" : "");
+        c->q.style == MX_TUNE_RESIDENT ? ", or choose a backend with storage" : "");
 }
 
 static int tune_named(const struct context *c, mx_why *why, struct mx_tune_result *r) {
@@ -107,8 +108,8 @@ static int tune_named(const struct context *c, mx_why *why, struct mx_tune_resul
     const struct mx_algorithm *a = mx_algorithm_find(c->q.algorithm);
     if (a == NULL)
         return mx_fail(why, -EINVAL,
-                       "algorithm '%s' is not known; take one of direct, redundant, skewed, skewed-y, "
-                       "skewed-min, stream, resident, or a name of the papers (aio3y, aio5y, ...)",
+                       "there is no algorithm '%s': choose direct, redundant, skewed, skewed-y, skewed-min, "
+                       "stream, resident, or a name from the papers (aio3y, aio5y, ...)",
                        c->q.algorithm);
     int err = mx_tune_one(c, a, why, &r->candidates[0], &job);
     r->n_candidates = 1;
@@ -150,7 +151,7 @@ int mx_tune(const struct mx_tune_request *request, mx_why *why, struct mx_tune_r
     if (err < 0) goto end;
     for (int i = 0; i < r->n_candidates; i++) r->n_evaluated += r->candidates[i].n_evaluated;
     if (r->n_candidates == 0) {
-        err = mx_fail(why, -ENOTSUP, "no algorithm can be chosen here; name one with --algorithm");
+        err = mx_fail(why, -ENOTSUP, "memext cannot choose an algorithm here: name one with --algorithm");
         goto end;
     }
     choose(r);

@@ -3,9 +3,9 @@
 #include "tune/request.h"
 
 const struct mx_tuner mx_tuners[] = {
-    {"blk", "Blk-Tune: the global optimum of CalcTrans under the constraints"},
-    {"naive", "Naive-Tune: powers of two that fit, then the steps that fit"},
-    {"manual", "the Block that is given, or the one that the papers choose by hand"},
+    {"blk", "Blk-Tune: the plan with the least predicted time (CalcTrans) that keeps the limits"},
+    {"naive", "Naive-Tune: the largest Block of powers of two that fits, then as many steps as fit"},
+    {"manual", "the Block that you give, or the one that the papers chose by hand"},
     {NULL, NULL},
 };
 

@@ -178,7 +178,7 @@ class Ways:
         reasons = [
             (run.algorithm in ON_BUFFERS and not resident and run.backend in ("uring", "aio") and not run.accel, "works on mapped Buffers"),
             (run.bt is not None and run.bt % k.levels != 0, "bt is"),
-            (run.in_place and k.form == "jacobi", "in-place is for"),
+            (run.in_place and k.form == "jacobi", "--in-place needs a kernel"),
             (run.in_place and run.algorithm == "redundant", "redundant"),
             (run.accel and run.algorithm not in (None, "stream", "direct", "resident"), "cannot compute on an accelerator"),
             (run.accel and run.backend in ("mmap", "swap"), f"backend {run.backend}"),
@@ -202,24 +202,24 @@ class Ways:
         found = re.search(r"\b([xyz])=", said)
         axis = axes[found[1]] if found else None
         side = axis is not None and not self.around([axis]) and (self.copies(axis, 0) or self.copies(axis, 1))
-        need = re.search(r"(?:= (\d+) \w+, and it has (\d+))|(?:must hold the (\d+) cells .* has only (\d+))", said)
+        need = re.search(r"(?:= (\d+) \w+ and has (\d+))|(?:copies (\d+) cells of one Block.* has only (\d+))", said)
         short = need is not None and int(need[1] or need[3]) > int(need[2] or need[4])
         table = [
-            (r"the first Block or strip must hold the cells that the frame copies", side and short and run.algorithm in (None, "stream", *SKEWED)),
-            (r"one Block must hold the \d+ cells that the frame copies", side and short and run.algorithm in (None, "redundant")),
-            (r"needs the \d+ cells that the upper frame copies in the last Block", side and run.algorithm in (None, "stream", *SKEWED)),
+            (r"copies cells of the first Block or strip", side and short and run.algorithm in (None, "stream", *SKEWED)),
+            (r"copies \d+ cells of one Block", side and short and run.algorithm in (None, "redundant")),
+            (r"copies \d+ cells of the last Block", side and run.algorithm in (None, "stream", *SKEWED)),
             (r"=periodic: a (sweep of|step)", axis is not None and self.around([axis]) and min(bt, run.upto * k.levels) * k.h > p.n[axis]),
             (r"a sweep of \d+ levels needs \d+ (planes|rows) of a neighbour", run.ranks > 1 and min(bt, run.upto * k.levels) * k.h > least),
             (r"the smallest rank has|(lower|upper) end of z copies|copies \d+ (planes|rows), and rank", run.ranks > 1 and least < max(k.levels * k.h, k.h + 1)),
             (r"rewrites (the|its) Buffers in place", run.algorithm in (*SKEWED, *ON_BUFFERS) or run.in_place or (run.algorithm is None and run.backend in ("mmap", "swap"))),
             (r"in-place", run.in_place and (run.resume or run.verify or self.around(self.outer()) or run.algorithm in (None, "redundant"))),
             (r"--column", self.column(run) and (any(kind != "fixed" for pair in p.kinds.values() for kind in pair[0]) or p.check > 0)),
-            (r"is not for .* which computes one end of the grid long before", self.around(self.outer()) and run.algorithm in (None, "direct", "resident", *SKEWED)),
-            (r"computes no finite (sum|top|low)", min(p.n) <= 3 and any(one.test for one in k.reductions)),  # no cell meets the condition
-            (r"holds no state that could be resumed", run.resume and run.at == 0),
-            (r"by direct transfers|hashes of this store are of", run.resume and run.backend in ("uring", "aio")),
+            (r"is not possible with .* which computes one end of the grid long before", self.around(self.outer()) and run.algorithm in (None, "direct", "resident", *SKEWED)),
+            (r"computes a (sum|top|low) that is NaN", min(p.n) <= 3 and any(one.test for one in k.reductions)),  # no cell meets the condition
+            (r"holds no state to resume", run.resume and run.at == 0),
+            (r"by direct transfers|each hash of this store covers", run.resume and run.backend in ("uring", "aio")),
             (r"would transfer parts of planes|rows without their padding", run.resume or run.integrity),
-            (r"which ranks around a periodic [yz] cannot do", run.resume and run.ranks > 1 and self.around(self.outer()[-1:])),
+            (r"which several ranks cannot do with [yz]=periodic", run.resume and run.ranks > 1 and self.around(self.outer()[-1:])),
             (r"no swap space is active", run.backend == "swap"),  # the machine's, which may go at any moment
             (r"cannot run on several ranks", run.ranks > 1 and run.algorithm is not None),
         ]

@@ -194,7 +194,7 @@ class Trial:
         options = [("a side of no field", ["--side", "q:x=odd"], "names no"), ("a kind of side that is none", ["--side", "x=magic"], "magic"),
                    ("a step back", None, None)]
         if unsigned and "--side" not in said:
-            options += [("an odd side of an unsigned field", ["--side", f"{r.choice(unsigned)}:{r.choice('xy')}=odd{r.choice(['', '-node'])}"], "no minus")] * 3
+            options += [("an odd side of an unsigned field", ["--side", f"{r.choice(unsigned)}:{r.choice('xy')}=odd{r.choice(['', '-node'])}"], "no negative values")] * 3
         if len(fields) > 1 and "--side" not in said:
             options += [("one periodic field of several", ["--side", f"{r.choice(list(fields))}:x=periodic"], "periodic")]
         if "series" in said:

@@ -178,7 +178,7 @@ def test_refusals_name_values(memext, place):
 def test_a_plan_that_is_given_has_the_room_that_it_needs(memext, place):
     """The sentence says how much it needs: with so much more --dram it is taken, with 2 MiB less it is not."""
     words = ["run", "--dry-run", "-n", 254, 254, 254, "-t", 64, "-d", place, "--plan", "stream by=254 bt=8", "--quiet"]
-    needs, room = map(float, re.search(r"needs ([\d.]+) MiB of DRAM, and ([\d.]+) MiB are there", memext(*words, "--dram", "100MiB").stderr).groups())
+    needs, room = map(float, re.search(r"needs ([\d.]+) MiB of DRAM, and ([\d.]+) MiB is free", memext(*words, "--dram", "100MiB").stderr).groups())
     assert room < needs < 2 * room
     enough = int(100 + needs - room + 1)
     assert memext(*words, "--dram", f"{enough}MiB").returncode == 0

@@ -285,7 +285,7 @@ Test(schedule_of_systems, refusals) {
         cr_assert_eq(a->check(&p, &in_place, &why), overlaps ? -EINVAL : 0);
         system.form = MX_STAGGERED;
         cr_assert_eq(a->check(&p, &odd, &why), -EINVAL);
-        cr_assert(strstr(why.text, "even bt, 4") != NULL, "%s", why.text);
+        cr_assert(strstr(why.text, "even bt, for example 4") != NULL, "%s", why.text);
         system.form = MX_JACOBI;
         cr_assert_eq(a->check(&p, &odd, &why), 0);
         cr_assert_eq(a->check(&p, &in_place, &why), -EINVAL);
