@@ -54,7 +54,7 @@ class Job:
         try:
             _core.check(code, why)
         except MemextError as error:
-            sentence = error.sentence.replace("or begin anew: with force, without resume", "or begin anew: resume=False and force=True")
+            sentence = error.sentence.replace("or start again with the option force and without resume", "or start again: resume=False and force=True")
             raise type(error)(sentence, error.errno, error.status) from None
 
     def compare(self) -> None:

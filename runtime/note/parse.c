@@ -455,21 +455,22 @@ int mx_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_note *o
     if (strcmp(mx_note_word(&r, o, "kind", found, sizeof found), MX_NOTE_KIND) != 0)
         err = strcmp(found, MX_NOTE_WAVEFRONT) == 0
                   ? mx_fail(why, -EMEDIUMTYPE,
-                            "it is of a wavefront run: memext wavefront --resume goes on with it, memext "
-                            "export writes its matrices")
-                  : mx_fail(why, -EINVAL, "its note is not of a run of memext");
+                            "it belongs to a wavefront run: memext wavefront --resume continues that run, "
+                            "memext export writes its matrices")
+                  : mx_fail(why, -EINVAL, "the description in it (its note) does not belong to a memext run");
     const json_t *version = json_object_get(o, "note");
     const int64_t number = json_integer_value(version);
     if (err == 0 && json_is_integer(version) && (number < MX_NOTE_OLDEST || number > MX_NOTE_VERSION))
         err = mx_fail(why, -EINVAL,
-                      "its note has version %lld, and this memext (%s) reads versions %d to %d: use the "
-                      "memext that made it",
+                      "its description (note) has version %lld, and this memext (%s) reads versions %d to "
+                      "%d: use the memext that made it",
                       (long long)number, MX_VERSION, MX_NOTE_OLDEST, MX_NOTE_VERSION);
     if (err == 0) {
         mx_note_whole(&r, o, "note", MX_NOTE_OLDEST, MX_NOTE_VERSION);
         parse_rest(&r, o, &n);
         if (!r.ok)
-            err = mx_fail(why, -EINVAL, "its note is damaged: something is missing or contradicts the rest");
+            err = mx_fail(why, -EINVAL,
+                          "its description (note) is damaged: an entry is missing or contradicts another");
     }
     json_decref(o);
     if (err == 0) {

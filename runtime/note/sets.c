@@ -240,10 +240,10 @@ bool mx_is_newest(const struct mx_sight *s, const struct mx_seen *e) {
 
 static int refuse_several(const char *base, const struct mx_seen *a, const struct mx_seen *b, int32_t ranks,
                           mx_why *why) {
-    return mx_fail(why, -EINVAL, "%.200s holds states of two runs, one of %d %s and one of %d: %s", base,
+    return mx_fail(why, -EINVAL, "%.200s holds states of two runs, one with %d %s and one with %d: %s", base,
                    a->ranks, a->ranks > 1 ? "ranks" : "rank", b->ranks,
-                   ranks > 0 ? "say which by --ranks"
-                             : "go on with one of them, by memext run --resume --ranks and --output");
+                   ranks > 0 ? "choose one with --ranks"
+                             : "continue one of them with memext run --resume --ranks and --output");
 }
 
 static bool is_wanted(const struct mx_seen *e, const char *base, int32_t ranks) {
@@ -296,9 +296,9 @@ int mx_only_set(const struct mx_sight *s, const char *base, mx_why *why, const s
         if (found != NULL)
             return mx_fail(
                 why, -EINVAL,
-                "%.200s holds states of two runs, one of %d %s and one of %d: name %.250s or %.250s", base,
-                found->ranks, found->ranks > 1 ? "ranks" : "rank", e->ranks, mx_set_name(s, found, base, a),
-                mx_set_name(s, e, base, b));
+                "%.200s holds states of two runs, one with %d %s and one with %d: name %.250s or %.250s",
+                base, found->ranks, found->ranks > 1 ? "ranks" : "rank", e->ranks,
+                mx_set_name(s, found, base, a), mx_set_name(s, e, base, b));
         found = e;
     }
     *out = found;

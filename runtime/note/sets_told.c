@@ -36,8 +36,7 @@ static int look_again(const struct mx_sight *s, const struct mx_seen *first, int
     if (err < 0) return err;
     t->note.pending = mx_set_is_pending(s, first);
     if (t->have_note && (n->run == 0 || n->run == first->run) && n->cut == first->cut) return 0;
-    return mx_fail(why, -EBUSY, "%.300s was changed by another memext a moment ago: start again",
-                   t->facts.place);
+    return mx_fail(why, -EBUSY, "another memext changed %.300s a moment ago: start again", t->facts.place);
 }
 
 /* The same with the state that all of its set have. */
@@ -61,7 +60,7 @@ static int print_ranks(const struct mx_sight *s, const struct mx_seen *first, mx
                 (long long)e->time);
         if (e->before_time < e->time && first->ranks > 1) fprintf(to, " and %lld", (long long)e->before_time);
         if (e->before_time == e->time && e->before_moment < e->moment)
-            fprintf(to, " with and without the last edit");
+            fprintf(to, " before and after the last edit");
         fprintf(to, ", %s, %s\n", mx_size(s->stored->facts.file_bytes).text, s->stored->facts.place);
     }
     return err;
@@ -78,8 +77,8 @@ static int print_set(const struct mx_sight *s, const struct mx_seen *first, cons
     const bool busy = t->facts.in_use || t->note.different;
     struct mx_note *note =
         busy ? NULL : malloc(sizeof *note); /* the stores of the ranks are looked at next */
-    fprintf(to, "set        %s, %d %s, cut %d, %s\n", base, first->ranks, first->ranks > 1 ? "ranks" : "rank",
-            first->cut, mx_stored_state(t));
+    fprintf(to, "set        %s, %d %s, grid cut %d, %s\n", base, first->ranks,
+            first->ranks > 1 ? "ranks" : "rank", first->cut, mx_stored_state(t));
     t->note.problem.nz = first->all_planes;
     t->note.problem.first_plane = 0;
     mx_note_show(&t->note, to);
@@ -100,10 +99,12 @@ int mx_sets_print(const struct mx_sight *s, const char *base, uint64_t dram_byte
         const struct mx_seen *e = &s->seen[i];
         if (!is_left(s, e)) continue;
         if (e->run == 0)
-            fprintf(to, "left       %s, %s\n", e->path, e->foreign ? "no store" : "empty");
+            fprintf(to, "left over  %s, %s\n", e->path, e->foreign ? "not a store" : "empty");
         else
-            fprintf(to, "left       %s, of rank %d of %d, cut %d, step %lld: no whole set\n", e->path,
-                    e->rank, e->ranks, e->cut, (long long)e->time);
+            fprintf(to,
+                    "left over  %s: rank %d of %d, grid cut %d, step %lld; it is not a whole set, since "
+                    "stores of other ranks are missing\n",
+                    e->path, e->rank, e->ranks, e->cut, (long long)e->time);
     }
     return err;
 }

@@ -279,11 +279,10 @@ static int check_same(mx_device *device, const char *path, uint64_t generation, 
     if (n > 0 && mx_note_parse(s->facts.note, (size_t)n, NULL, &s->note) == 0) now = s->note.run;
     free(s);
     if (generation == 0 || (generation == mx_device_generation(device) && run == now)) return 0;
-    return mx_fail(
-        why, -ESTALE,
-        "the store in %.300s is not the one that is meant: a run has gone on with it, or has made another "
-        "one there; look at it again",
-        path);
+    return mx_fail(why, -ESTALE,
+                   "the store in %.300s has changed since it was read: a run has gone on with it, or another "
+                   "run replaced it. Look at it again",
+                   path);
 }
 
 int mx_store_discard(const char *path, uint64_t generation, uint64_t run, bool no_lock, mx_why *why) {
@@ -319,8 +318,8 @@ static void print_beginning(const struct mx_note *n, const struct mx_run_field *
         kind = "the values of", name = n->fields.field[f->same_as].name;
     fprintf(to, "%s %s%s%s%s\n", kind, name, f->inside[0] != 0 ? ":" : "", f->inside,
             !f->in_place    ? ""
-            : f->alike != 0 ? ", which DRAM holds whole"
-                            : ", which is read in place");
+            : f->alike != 0 ? ", held in DRAM"
+                            : ", read in place");
 }
 
 static void print_system(const struct mx_note *n, FILE *to) {
@@ -372,8 +371,8 @@ void mx_note_show(const struct mx_note *n, FILE *to) {
     char at[32] = "";
     if (n->timed) snprintf(at, sizeof at, ", %.6g s", n->simulated_s);
     if (n->pending)
-        fprintf(to, "step       0 of %lld, still in what the run began with; Buffers of %s\n",
-                (long long)p->nt, size.text);
+        fprintf(to, "step       0 of %lld, nothing is committed yet; Buffers of %s\n", (long long)p->nt,
+                size.text);
     else
         fprintf(to, "step       %lld of %lld (%s)%s, in Buffer \"%s\" of %s\n", (long long)n->time,
                 (long long)p->nt, mx_note_complete(n) ? "complete" : "incomplete", at,
@@ -382,7 +381,7 @@ void mx_note_show(const struct mx_note *n, FILE *to) {
         fprintf(to, "edited     %lld time%s, the last time at step %lld\n", (long long)n->edits,
                 n->edits == 1 ? "" : "s", (long long)n->edited);
     if (n->former.runs > 0)
-        fprintf(to, "began      with step %lld of another run here, as number %d in this place\n",
+        fprintf(to, "began      with step %lld of an earlier run, as run number %d in this place\n",
                 (long long)n->former.step, n->former.runs);
     fprintf(to, "when       begun %s, committed %s, on %s with %s\n", when(n->started_s, begun, sizeof begun),
             when(n->committed_s, committed, sizeof committed), n->host, n->backend);
@@ -394,7 +393,7 @@ void mx_note_show(const struct mx_note *n, FILE *to) {
     for (int32_t i = 0; i < n->n_until; i++) fprintf(to, "%s %s", i == 0 ? ", until" : " or", n->until[i]);
     if (n->check > 0) fputc('\n', to);
     if (n->met.until[0] != 0)
-        fprintf(to, "ended      by the criterion %s, which was %.6g\n", n->met.until, n->met.value);
+        fprintf(to, "ended      by the criterion %s, whose value was %.6g\n", n->met.until, n->met.value);
     if (n->checksum[0] != 0) fprintf(to, "checksum   %s\n", n->checksum);
 }
 
@@ -430,15 +429,13 @@ void mx_note_show_ways(const struct mx_note *n, int32_t ranks, const char *place
     const bool program = n->pending && n->source[0] != 0;
     if (ranks > 1) snprintf(several, sizeof several, " --ranks %d", ranks);
     if (program)
-        fprintf(
-            to,
-            "go on      start the program that began this run again: the run has committed nothing yet\n");
+        fprintf(to, "resume     start the program of this run again: the run has committed nothing yet\n");
     else if (!mx_note_complete(n))
-        fprintf(to, "go on      memext run --resume%s -d %s%s\n", several, mx_shell_word(place, word),
+        fprintf(to, "resume     memext run --resume%s -d %s%s\n", several, mx_shell_word(place, word),
                 dram_option(dram_bytes > 0 ? dram_bytes : n->dram_bytes, dram));
     if (n->pending) return;
     if (n->problem.system != NULL) snprintf(name, sizeof name, "%s", n->problem.system->field[0][0].name);
-    fprintf(to, "get it     memext export %s -o %s%s%s.npy\n", mx_shell_word(from, word), name,
+    fprintf(to, "export     memext export %s -o %s%s%s.npy\n", mx_shell_word(from, word), name,
             name[0] != 0 ? "=" : "", name[0] != 0 ? name : "FILE");
 }
 
@@ -446,8 +443,8 @@ static void print_way_on(const struct mx_stored *s, const char *place, uint64_t 
     if (!s->have_note || s->facts.in_use || s->note.different) return;
     if (s->note.ranks > 0) {
         fprintf(to,
-                "part       one of the stores of %d ranks: run memext info on the -d that all of them were "
-                "given\n",
+                "part       one of the stores of %d ranks: run memext info on the directory of all stores "
+                "(-d of the run)\n",
                 s->note.ranks);
         return;
     }

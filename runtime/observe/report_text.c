@@ -16,10 +16,10 @@ static void print_fused(const struct mx_report *r, FILE *to) {
     if (f->source)
         fprintf(to, "the first sweep %s", f->made ? "makes the initial grid" : "reads the input"), sep = "; ";
     if (f->checksum || f->output)
-        fprintf(to, "%sthe last one is %s", sep,
-                !f->output     ? "hashed"
-                : !f->checksum ? "written to the output"
-                               : "hashed and written to the output"),
+        fprintf(to, "%sthe last sweep %s", sep,
+                !f->output     ? "hashes its result"
+                : !f->checksum ? "writes the output"
+                               : "hashes its result and writes the output"),
             sep = "; ";
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
         const struct mx_report_phase *p = &r->phase[passes[i]];
@@ -28,31 +28,34 @@ static void print_fused(const struct mx_report *r, FILE *to) {
         fprintf(to, "%s%s %s", sep, words[i], mx_size((uint64_t)bytes).text);
         sep = ", ";
     }
-    fputs(sep[0] == 0 ? "none besides the sweeps\n" : "\n", to);
+    fputs(sep[0] == 0 ? "only the sweeps\n" : "\n", to);
 }
 
 static void print_commits(const struct mx_report *r, FILE *to) {
     if (!r->commits)
-        fprintf(to, "commits    none: an interrupted run starts again\n");
+        fprintf(to, "commits    none: an interrupted run must start again\n");
     else if (r->sweeps <= 1)
-        fprintf(to, "commits    at the end: all is one sweep, of about %.3g s\n", r->seconds_a_sweep);
+        fprintf(to, "commits    at the end: the run is one sweep of about %.3g s\n", r->seconds_a_sweep);
     else if (r->commit_every_s > r->seconds_a_sweep)
-        fprintf(to, "commits    every %g s, with a third Buffer; an interrupted run goes on from there\n",
-                r->commit_every_s);
+        fprintf(
+            to,
+            "commits    every %g s, with a third Buffer; an interrupted run can resume from the last one\n",
+            r->commit_every_s);
     else
-        fprintf(to, "commits    after every sweep, of about %.3g s; an interrupted run goes on from there\n",
-                r->seconds_a_sweep);
+        fprintf(
+            to,
+            "commits    after every sweep of about %.3g s; an interrupted run can resume from the last one\n",
+            r->seconds_a_sweep);
 }
 
 static void print_accel(const struct mx_report_accel *a, FILE *to) {
     if (a->name[0] == 0) return;
-    fprintf(to, "accel      %s: %s; %s of its memory, staged by %s of DRAM\n", a->name, a->device,
+    fprintf(to, "accel      %s: %s; %s of its memory, %s of DRAM as staging\n", a->name, a->device,
             mx_size((uint64_t)a->used_bytes).text, mx_size((uint64_t)a->staging_bytes).text);
     if (a->sharers > 1) fprintf(to, "shared     by %d ranks, each with its part of the memory\n", a->sharers);
     fprintf(to,
-            "model      kernel %.3g Gupdates/s (%s) %.3g s, bus %.3g and %.3g GB/s (%s) %.3g s, flash "
-            "%.3g s: %s "
-            "decides\n",
+            "model      kernel %.3g Gupdates/s (%s) %.3g s, bus %.3g GB/s to it and %.3g GB/s from it (%s) "
+            "%.3g s, flash %.3g s; the slowest is the %s\n",
             a->updates_per_s * 1e-9, a->kernel_source, a->kernel_s, a->put_bytes_per_s * 1e-9,
             a->get_bytes_per_s * 1e-9, a->bus_source, a->bus_s, a->flash_s, mx_report_slowest(a));
 }
@@ -93,16 +96,16 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
     print_types(p, to);
     fprintf(to, ", Buffers of %d x %s\n", r->buffers, mx_size((uint64_t)r->layout.buffer_bytes).text);
     if (r->simulated.known)
-        fprintf(to, "simulated  %.6g s, %ssteps of %.6g s\n", mx_simulated_s(&r->simulated, p->nt),
-                r->simulated.each != NULL ? "with a length for each step; first " : "", r->simulated.step_s);
+        fprintf(to, "simulated  %.6g s, %s%.6g s\n", mx_simulated_s(&r->simulated, p->nt),
+                r->simulated.each != NULL ? "each step with its own length, the first of " : "steps of ",
+                r->simulated.step_s);
     if (r->calls != NULL && r->calls[0] != 0)
-        fprintf(to, "calls      %s: bits depend on the machine and its C library\n", r->calls);
+        fprintf(to, "calls      %s: bits of the result depend on the machine and its C library\n", r->calls);
     if (r->resumed_from > 0 && r->met.until[0] != 0)
-        fprintf(to, "resumed    from step %lld, where the run has ended by --until %s\n",
-                (long long)r->resumed_from, r->met.until);
+        fprintf(to, "resumed    from step %lld, where --until %s ended the run\n", (long long)r->resumed_from,
+                r->met.until);
     else if (r->resumed_from > 0)
-        fprintf(to,
-                "resumed    from step %lld: the figures of this run are of the %lld steps that are left\n",
+        fprintf(to, "resumed    from step %lld: the figures below are for the remaining %lld steps\n",
                 (long long)r->resumed_from, (long long)(p->nt - r->resumed_from));
     fprintf(to,
             "plan       %s, engine %s, by %lld bz %lld bt %lld, slab %lld, %d thread%s (%s); Blocks %s of %s "
@@ -130,7 +133,7 @@ void mx_report_print_plan(const struct mx_report *r, FILE *to) {
         fprintf(to, "checks     every %lld steps", (long long)r->check);
         for (int32_t i = 0; i < r->n_until; i++)
             fprintf(to, "%s %s", i == 0 ? ", until" : " or", r->until[i]);
-        fputs(r->n_until > 0 ? "; what is predicted is for all steps\n" : "\n", to);
+        fputs(r->n_until > 0 ? "; the prediction counts all steps\n" : "\n", to);
     }
     if (r->snapshots.every > 0)
         fprintf(to, "snapshots  %lld, every %lld steps, one cell of %lld in %s, %s in %s\n",
@@ -165,18 +168,18 @@ void mx_report_print_result(const struct mx_report *r, FILE *to) {
             r->device.note[0] != 0 ? "; " : "", r->device.note);
     fprintf(to, "moved      read %s, write %s%s\n", mx_size((uint64_t)r->counters.read_bytes).text,
             mx_size((uint64_t)r->counters.write_bytes).text,
-            r->moves ? "" : " (by the kernel; storage counters)");
+            r->moves ? "" : " (by the operating system; storage counters)");
     if (r->accel.name[0] != 0)
         fprintf(to, "bus        %s to the accelerator, %s from it\n",
                 mx_size((uint64_t)r->accel.put_bytes).text, mx_size((uint64_t)r->accel.get_bytes).text);
-    fprintf(
-        to,
-        "time       %.3f s of %.3f s (initialisation %.3f s%s): update %.3f, copy %.3f, waiting %.3f (%.1f "
-        "%%); "
-        "reads under way %.3f, writes %.3f\n",
-        r->seconds, r->wall_seconds, r->init_seconds, verified, r->update_s, r->blk2blk_s, r->wait_s,
-        r->seconds > 0 ? 100 * r->wait_s / r->seconds : 0, (double)r->counters.read_ns * 1e-9,
-        (double)r->counters.write_ns * 1e-9);
+    fprintf(to,
+            "time       sweeps %.3f s of %.3f s in all (initialisation %.3f s%s): update %.3f, copy %.3f, "
+            "waiting %.3f (%.1f "
+            "%%); "
+            "reads under way %.3f, writes %.3f\n",
+            r->seconds, r->wall_seconds, r->init_seconds, verified, r->update_s, r->blk2blk_s, r->wait_s,
+            r->seconds > 0 ? 100 * r->wait_s / r->seconds : 0, (double)r->counters.read_ns * 1e-9,
+            (double)r->counters.write_ns * 1e-9);
     fprintf(to, "rate       %.4f Gupdates/s, peak RSS %s, %llu major faults\n", mx_report_rate(r) * 1e-9,
             mx_size((uint64_t)r->peak_rss_bytes).text, (unsigned long long)r->usage.major_faults);
     print_checks(r, to);

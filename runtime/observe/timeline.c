@@ -43,7 +43,8 @@ struct event {
 
 /* Events in memory at a time, twice: one half is filled while the other is written out. */
 enum { EVENTS = 8192 };
-_Static_assert(2 * EVENTS * sizeof(struct event) <= MX_TIMELINE_EVENT_BYTES, "timeline.h promises less");
+_Static_assert(2 * EVENTS * sizeof(struct event) <= MX_TIMELINE_EVENT_BYTES,
+               "the events need more memory than timeline.h promises");
 
 enum residency { BY_CACHESTAT, BY_MINCORE, BY_NOTHING };
 
@@ -395,7 +396,7 @@ static void timeline_free(mx_timeline *t) {
 static int open_file(const char *what, const char *path, mx_why *why, FILE **out) {
     if (path != NULL) *out = fopen(path, "we");
     if (*out == NULL && path != NULL)
-        return mx_fail(why, -errno, "cannot write the %s to %s: %s", what, path, strerror(errno));
+        return mx_fail(why, -errno, "the %s cannot be written to %s: %s", what, path, strerror(errno));
     return 0;
 }
 

@@ -11,7 +11,7 @@ int mx_run_take_struct(void *to, size_t known, const void *from, const char *wha
     uint32_t size;
     memcpy(&size, from, sizeof size);
     if (size < sizeof size || size > 4096)
-        return mx_fail(why, -EINVAL, "%s says size %u: set it to sizeof of the struct", what, size);
+        return mx_fail(why, -EINVAL, "%s has size %u: set it to the sizeof of the struct", what, size);
     memset(to, 0, known);
     memcpy(to, from, size < known ? size : known);
     return 0;
@@ -83,10 +83,10 @@ static void sink_of_rows(struct mx_sink *sink, struct mx_sink *rows) {
 int mx_run_take_source(struct mx_run *r, const struct mx_source *source, mx_why *why) {
     if (source == NULL) return 0;
     if (r->o.input != NULL || r->o.init != NULL)
-        return mx_fail(
-            why, -EINVAL,
-            "a source and the option %s exclude each other: the initial grid is the one or the other",
-            r->o.input != NULL ? "input" : "init");
+        return mx_fail(why, -EINVAL,
+                       "a source and the option %s exclude each other, since both give the initial grid: "
+                       "leave one of them out",
+                       r->o.input != NULL ? "input" : "init");
     int err = mx_run_take_struct(&r->source, sizeof r->source, source, "mx_source", why);
     if (err < 0) return err;
     source_of_rows(&r->source, &r->row_source);
@@ -98,7 +98,8 @@ int mx_run_take_source(struct mx_run *r, const struct mx_source *source, mx_why 
             why, -EINVAL,
             "a source needs a function `region` or `row`, and a name of 1 to 63 printable ASCII characters");
     if (r->source.open == NULL && !r->o.resume && !mx_option_given(&r->o, "size"))
-        return mx_fail(why, -EINVAL, "no grid: the source %s does not say its extents: give size=NX NY NZ",
+        return mx_fail(why, -EINVAL,
+                       "the run has no grid: the source %s does not give its extents; give size=NX NY NZ",
                        name);
     r->source.name = strcpy(r->source_name, name);
     return 0;
@@ -112,11 +113,11 @@ int mx_run_take_values(struct mx_run *r, const struct mx_edit *edit, mx_why *why
     if (err < 0) return err;
     source_of_rows(&e->values, &e->value_rows);
     if (e->values.region == NULL)
-        return mx_fail(why, -EINVAL, "fields that change need a source with a function `region` or `row`");
+        return mx_fail(why, -EINVAL, "to change fields, give a source with a function `region` or `row`");
     e->n_names = 0;
     for (const char *const *name = edit->fields; *name != NULL; name++) {
         if (e->n_names == MX_MAX_FIXED || strlen(*name) >= MX_FIELD_NAME)
-            return mx_fail(why, -EINVAL, "'%.40s' is no read-only field of the run, which has %d at most",
+            return mx_fail(why, -EINVAL, "'%.40s' is not a read-only field of the run (a run has at most %d)",
                            *name, MX_MAX_FIXED);
         snprintf(e->name[e->n_names++], MX_FIELD_NAME, "%s", *name);
     }
@@ -126,7 +127,9 @@ int mx_run_take_values(struct mx_run *r, const struct mx_edit *edit, mx_why *why
 int mx_run_take_sink(struct mx_run *r, const struct mx_sink *sink, mx_why *why) {
     if (sink == NULL) return 0;
     if (r->o.outputs.n > 0)
-        return mx_fail(why, -EINVAL, "a sink and the option output exclude each other: name one place");
+        return mx_fail(why, -EINVAL,
+                       "a sink and the option output exclude each other, since both take the result: leave "
+                       "one of them out");
     int err = mx_run_take_struct(&r->sink, sizeof r->sink, sink, "mx_sink", why);
     if (err < 0) return err;
     sink_of_rows(&r->sink, &r->row_sink);

@@ -114,7 +114,7 @@ static int device(const char *path, mx_why *why, json_t **out) {
     struct stat st;
     if (stat(path, &st) == 0 && !S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode))
         return mx_fail(why, -ENOTBLK,
-                       "%.400s is no storage but %s; name a directory, a file or a block device", path,
+                       "%.400s is not storage but %s; name a directory, a file or a block device", path,
                        mx_file_kind(st.st_mode));
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return mx_fail(why, -errno, "cannot open %s: %s", path, strerror(errno));

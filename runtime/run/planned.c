@@ -181,7 +181,7 @@ int mx_run_explain(mx_run *r, mx_why *why, char **out) {
     pthread_mutex_lock(&r->lock);
     const bool planned = r->state != MX_RUN_AT_WORK && r->algorithm != NULL;
     pthread_mutex_unlock(&r->lock);
-    if (!planned) return mx_fail(why, -EINVAL, "the run has no plan yet: call mx_run_prepare before");
+    if (!planned) return mx_fail(why, -EINVAL, "the run has no plan yet: call mx_run_prepare first");
     *out = mx_tune_explain(&r->request, &r->tuned);
     return *out != NULL ? 0 : mx_fail(why, -ENOMEM, "no memory for the explanation of a plan");
 }

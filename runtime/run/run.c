@@ -57,7 +57,7 @@ static int take_word(char *word, struct mx_options *o, mx_why *why) {
     const struct mx_option *row = mx_option_find(MX_CMD_LIBRARY, word);
     if (row == NULL)
         return mx_no_option(MX_CMD_LIBRARY, word, strlen(word), "",
-                            "they are named as the long options of memext run", why);
+                            "they have the names of the long options of memext run", why);
     return mx_option_take(row, equals != NULL ? equals + 1 : NULL, o, why);
 }
 
@@ -196,9 +196,9 @@ static void *run(void *argument) {
 static int start(struct mx_run *r, void *(*work)(void *), mx_why *why) {
     pthread_mutex_lock(&r->lock);
     const bool fresh = r->state == MX_RUN_OPEN || (work == run && r->state == MX_RUN_READY);
-    int err = fresh ? 0 : mx_fail(why, -EALREADY, "this run was started already");
+    int err = fresh ? 0 : mx_fail(why, -EALREADY, "this run has already been started");
     if (err == 0 && work == run && r->o.dry_run)
-        err = mx_fail(why, -EINVAL, "a dry run is not started: leave dry-run out");
+        err = mx_fail(why, -EINVAL, "a dry run cannot be started: leave the option dry-run out");
     if (err == 0 && (err = mx_thread_start(&r->thread, work, r)) < 0)
         mx_fail(why, err, "the thread of the run cannot be started: %s", mx_no_thread(err).text);
     if (err == 0) r->joinable = true, r->state = MX_RUN_AT_WORK;
@@ -225,7 +225,7 @@ int mx_run_prepare(mx_run *r, mx_why *why) {
     int err = start(r, prepare_alone, why);
     if (err < 0) return err;
     while (r->late != NULL && is_at_work(r))
-        if (r->late()) return mx_fail(why, -EINTR, "interrupted while it prepared");
+        if (r->late()) return mx_fail(why, -EINTR, "interrupted during preparation");
     join(r);
     r->prepared = r->err == 0;
     err = mx_run_poll(r, why, NULL);
@@ -234,7 +234,7 @@ int mx_run_prepare(mx_run *r, mx_why *why) {
 
 int mx_run_compare(mx_run *r, mx_why *why) {
     if (!r->o.resume || !r->o.same)
-        return mx_fail(why, -EINVAL, "a run is compared with the options resume and same: give both");
+        return mx_fail(why, -EINVAL, "to compare a run, give both options, resume and same");
     const int err = start(r, compare_alone, why);
     if (err < 0) return err;
     join(r);
@@ -245,14 +245,14 @@ int mx_run_edit(mx_run *r, const struct mx_edit *edit, mx_why *why) {
     struct mx_edit given = {.size = 0};
     int err = mx_run_take_struct(&given, sizeof given, edit, "mx_edit", why);
     if (err == 0 && !r->o.resume)
-        err = mx_fail(why, -EINVAL, "a run that begins has no state to change: give the option resume");
+        err = mx_fail(why, -EINVAL, "a new run has no state to change: give the option resume");
     if (err == 0 && given.planes == NULL && given.fields == NULL)
         err = mx_fail(why, -EINVAL, "mx_edit needs a function `planes`, or `fields`");
     if (err == 0 && given.fields != NULL) err = mx_run_take_values(r, &given, why);
     if (err < 0) return err;
     pthread_mutex_lock(&r->lock);
     if (r->state != MX_RUN_OPEN)
-        err = mx_fail(why, -EALREADY, "this run was prepared already: change its state before that");
+        err = mx_fail(why, -EALREADY, "this run has already been prepared: change its state before that");
     else
         r->edit.program = given;
     pthread_mutex_unlock(&r->lock);
@@ -302,7 +302,7 @@ int mx_run_report(mx_run *r, mx_why *why, char **out) {
     const bool busy = r->state == MX_RUN_AT_WORK;
     if (!busy && !r->moving) mx_run_close_report(r, r->err);
     pthread_mutex_unlock(&r->lock);
-    if (busy) return mx_fail(why, -EBUSY, "the run is under way: its report is there when it has ended");
+    if (busy) return mx_fail(why, -EBUSY, "the run has not ended yet, and its report is there when it has");
     const locale_t before = mx_numbers_begin();
     const int err = mx_run_json(r, why, out);
     mx_numbers_end(before);

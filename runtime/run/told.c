@@ -40,14 +40,14 @@ void mx_run_print_result(const mx_run *r, FILE *to) {
 static void tell_interrupted(const mx_run *r, struct mx_run_end *end) {
     if (r->committed)
         snprintf(end->line[0], sizeof end->line[0],
-                 "interrupted after step %lld of %lld; go on with --resume", (long long)r->note.time,
+                 "interrupted after step %lld of %lld; resume it with --resume", (long long)r->note.time,
                  (long long)r->o.problem.nt);
     else if (r->algorithm != NULL && !r->algorithm->resumable && r->report.seconds > 0)
         snprintf(end->line[0], sizeof end->line[0],
                  "interrupted; %s rewrites the Buffers in place and cannot be resumed", r->algorithm->name);
     else
         snprintf(end->line[0], sizeof end->line[0],
-                 "interrupted before the first commit: there is nothing to go on with");
+                 "interrupted before the first commit: start the run again");
 }
 
 static void tell_failed(const mx_run *r, int err, struct mx_run_end *end) {
@@ -55,8 +55,8 @@ static void tell_failed(const mx_run *r, int err, struct mx_run_end *end) {
     snprintf(end->line[0], sizeof end->line[0], "%s", r->why.text[0] != 0 ? r->why.text : strerror(-err));
     if (err < 0 && err != -EDOM && r->moving && r->committed && !r->note.pending)
         snprintf(end->line[1], sizeof end->line[1],
-                 "step %lld of %lld is committed in %.600s; go on with --resume", (long long)r->note.time,
-                 (long long)r->o.problem.nt, mx_run_committed_place(r));
+                 "step %lld of %lld is committed in %.600s; resume the run with --resume",
+                 (long long)r->note.time, (long long)r->o.problem.nt, mx_run_committed_place(r));
 }
 
 int mx_run_end_at(mx_run *r, int err, const mx_why *why, struct mx_run_end *end) {

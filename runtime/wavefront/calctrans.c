@@ -93,7 +93,8 @@ static int try_plan(const struct mx_wf_request *q, int64_t mb, int64_t nb, int64
     if (err < 0) return err;
     if (!fit(q, &c.plan)) return 0;
     if ((double)all_bytes(&c.plan.geometry) * (double)q->iterations >= 0x1p62)
-        return mx_fail(why, -EOVERFLOW, "%lld iterations move more bytes than can be counted; give fewer",
+        return mx_fail(why, -EOVERFLOW,
+                       "%lld iterations move more bytes than memext can count: give fewer --iterations",
                        (long long)q->iterations);
     mx_wf_predict(&c.plan, q->iterations, &c.traffic);
     c.dram_bytes = mx_wf_dram_bytes(&c.plan);
@@ -151,12 +152,11 @@ static int refuse(const struct mx_wf_request *q, mx_why *why) {
     const int64_t mb = q->mb > 0 ? q->mb : MX_WF_LANES, nb = q->nb > 0 ? q->nb : 1024;
     int err = mx_wf_geometry(q->rows, q->cols, q->layout, mb, nb, q->align_bytes, why, &p.geometry);
     if (err < 0) return err;
-    return mx_fail(
-        why, -ENOMEM,
-        "%lld waves in tile rows of %lld x %lld cells by %d threads need %s of DRAM, and %s are left; raise "
-        "--dram, or lower --waves, --ahead, --threads or --tile",
-        (long long)p.waves, (long long)p.geometry.mb, (long long)q->cols, p.threads,
-        mx_size((uint64_t)mx_wf_dram_bytes(&p)).text, mx_size(q->dram_bytes).text);
+    return mx_fail(why, -ENOMEM,
+                   "%lld waves in tile rows of %lld x %lld cells with %d threads need %s of DRAM, and %s is "
+                   "free: raise --dram, or lower --waves, --ahead, --threads or --tile",
+                   (long long)p.waves, (long long)p.geometry.mb, (long long)q->cols, p.threads,
+                   mx_size((uint64_t)mx_wf_dram_bytes(&p)).text, mx_size(q->dram_bytes).text);
 }
 
 int mx_wf_tune(const struct mx_wf_request *q, mx_why *why, struct mx_wf_choice *out) {

@@ -77,7 +77,9 @@ static int open_mover(const struct mx_wf_conversion *c, struct mover *v) {
 static int close_mover(struct mover *v, int err) {
     for (int h = 0; h < 2; h++) {
         int e = mx_wait(v->tickets[h]);
-        if (err == 0 && e < 0) err = mx_fail(v->c->why, e, "a transfer failed: %s", strerror(-e));
+        if (err == 0 && e < 0)
+            err = mx_fail(v->c->why, e, "a transfer of matrix %s failed: %s", mx_wf_names[v->c->matrix],
+                          strerror(-e));
     }
     mx_block_free(v->block);
     free(v->spans);

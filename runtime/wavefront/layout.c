@@ -16,14 +16,16 @@ int mx_wf_geometry(int64_t rows, int64_t cols, enum mx_wf_layout layout, int64_t
     struct mx_wf_geometry g = {.rows = rows, .cols = cols, .layout = layout, .align_bytes = align};
     if (rows < 1 || cols < 1 || rows > MX_WF_MOST_EXTENT || cols > MX_WF_MOST_EXTENT)
         return mx_fail(why, -EINVAL,
-                       "a matrix of %lld x %lld cells is not possible; each extent is 1 to %lld",
+                       "a matrix of %lld x %lld cells is not possible: each extent must be 1 to %lld",
                        (long long)rows, (long long)cols, (long long)MX_WF_MOST_EXTENT);
     if (mb < 1 || nb < 1)
-        return mx_fail(why, -EINVAL, "a tile of %lld x %lld cells is not possible; it has one at least",
+        return mx_fail(why, -EINVAL,
+                       "a tile of %lld x %lld cells is not possible: each extent must be at least 1",
                        (long long)mb, (long long)nb);
     if ((rows + 2) > (INT64_C(1) << 55) / (cols + 2))
-        return mx_fail(why, -EOVERFLOW, "a matrix of %lld x %lld cells is too large", (long long)rows,
-                       (long long)cols);
+        return mx_fail(why, -EOVERFLOW,
+                       "a matrix of %lld x %lld cells has more than 2^55 cells: give a smaller -n",
+                       (long long)rows, (long long)cols);
     g.mb = mx_min(mb, rows);
     g.nb = mx_min(nb, cols);
     if (layout == MX_WF_ROW && align > CELL) g.nb = mx_wf_up(g.nb, align / CELL);

@@ -102,14 +102,15 @@ int mx_wf_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_wf_n
     int err = 0;
     memset(out, 0, sizeof *out);
     if (found == NULL || strcmp(found, kind) != 0)
-        err = mx_fail(why, -EINVAL, "its note is not of a wavefront run");
+        err = mx_fail(why, -EINVAL, "the description in it (its note) does not belong to a wavefront run");
     else if (json_integer_value(version) != VERSION)
         err = mx_fail(why, -EINVAL,
-                      "its note has version %lld, and this memext (%s) reads version %d: use the memext that "
-                      "made it",
+                      "its description (note) has version %lld, and this memext (%s) reads version %d: use "
+                      "the memext that made it",
                       (long long)json_integer_value(version), MX_VERSION, VERSION);
     else if (!parse(o, out))
-        err = mx_fail(why, -EINVAL, "its note is damaged: something is missing or contradicts the rest");
+        err = mx_fail(why, -EINVAL,
+                      "its description (note) is damaged: an entry is missing or contradicts another");
     json_decref(o);
     return err;
 }
@@ -139,6 +140,6 @@ void mx_wf_note_show(const struct mx_wf_note *n, const char *place, bool busy, F
     if (n->checksum[0] != 0) fprintf(to, "checksum   %s\n", n->checksum);
     if (busy || n->different) return;
     mx_shell_word(place, word);
-    if (n->done < n->iterations) fprintf(to, "go on      memext wavefront --resume -d %s\n", word);
-    fprintf(to, "get it     memext export %s -o za=FILE.npy\n", word);
+    if (n->done < n->iterations) fprintf(to, "resume     memext wavefront --resume -d %s\n", word);
+    fprintf(to, "export     memext export %s -o za=FILE.npy\n", word);
 }

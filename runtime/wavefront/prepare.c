@@ -49,7 +49,8 @@ static int take_place(mx_wf_run *r) {
                        r->backend->name);
     if (r->backend->anonymous && o->resume && !r->exports)
         return mx_fail(&r->why, -EINVAL,
-                       "the Buffers of the backend %s end with the process: nothing to resume",
+                       "the Buffers of the backend %s end with the process, so there is nothing to resume: "
+                       "choose another --backend",
                        r->backend->name);
     if (o->backend == NULL) o->backend = r->backend->name;
     /* mmap is advised by the schedule unless something else is asked for. */
@@ -66,7 +67,7 @@ static int take_limits(mx_wf_run *r) {
     if (asked > visible && !r->o.dry_run)
         return mx_fail(&r->why, -EINVAL,
                        "--dram %s is more than the %s that this process may use (the smaller of the "
-                       "machine's memory and its cgroup's limit)",
+                       "machine's memory and the limit of its cgroup): lower --dram",
                        mx_size(asked).text, mx_size(visible).text);
     p->dram_limit_bytes = asked > 0 ? asked : visible;
     p->dram_budget_bytes = asked > 0 ? asked : visible - mx_machine_reserve_auto(&p->machine, visible);
@@ -81,8 +82,7 @@ static int check_problem(mx_wf_run *r, const char *place) {
     const int64_t rows = r->o.wavefront.rows, cols = r->o.wavefront.cols, mb = r->o.wavefront.mb;
     if (n->different)
         return mx_fail(&r->why, -EINVAL,
-                       "the result in %.200s was verified and differs from the sequential loop: it is not "
-                       "%s",
+                       "the result in %.200s differs from the sequential loop (--verify), so it cannot be %s",
                        place, r->exports ? "exported" : "resumed");
     if ((rows > 0 && (rows != g->rows || cols != g->cols)) ||
         (mx_option_given(&r->o, "iterations") && r->o.wavefront.iterations != n->iterations))
@@ -93,8 +93,8 @@ static int check_problem(mx_wf_run *r, const char *place) {
     if ((r->o.wavefront.layout != NULL && strcmp(r->o.wavefront.layout, mx_wf_layouts[g->layout]) != 0) ||
         (mb > 0 && (mb != g->mb || r->o.wavefront.nb != g->nb)))
         return mx_fail(&r->why, -EINVAL,
-                       "the Buffers in %.200s are in layout %s, tiles of %lld x %lld; leave --layout and "
-                       "--tile out with --resume",
+                       "the Buffers in %.200s have the layout %s and tiles of %lld x %lld; leave --layout "
+                       "and --tile out with --resume",
                        place, mx_wf_layouts[g->layout], (long long)g->mb, (long long)g->nb);
     return 0;
 }
@@ -118,11 +118,10 @@ static int reopen_inputs(mx_wf_run *r) {
     }
     if (err == 0) return 0;
     const mx_why reason = r->why;
-    return mx_fail(
-        &r->why, -EINVAL,
-        "the result cannot be verified, for an input is not as it was when the run began: %.300s; leave "
-        "--verify out",
-        reason.text);
+    return mx_fail(&r->why, -EINVAL,
+                   "the result cannot be verified, because an input has changed since the run began "
+                   "(%.300s): leave --verify out",
+                   reason.text);
 }
 
 static int look_at_store(mx_wf_run *r, struct mx_store_facts *s) {
@@ -131,13 +130,14 @@ static int look_at_store(mx_wf_run *r, struct mx_store_facts *s) {
         return mx_fail(&r->why, -EINVAL, "--resume needs the place of the store: give it with -d PATH");
     int err = mx_store_see(r->o.path, &r->why, s);
     if (err == -ENOENT)
-        return mx_fail(&r->why, err, "%.300s holds no memext store: nothing to resume", r->o.path);
+        return mx_fail(&r->why, err, "%.300s holds no memext store, so there is nothing to resume",
+                       r->o.path);
     if (err < 0) return err;
     if (s->note_bytes == 0)
-        return mx_fail(&r->why, -EINVAL,
-                       "%.300s holds no state that could be resumed: nothing was committed; start again "
-                       "without --resume",
-                       s->place);
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s holds no state to resume, since nothing was committed: start again without --resume",
+            s->place);
     err = mx_wf_note_parse(s->note, s->note_bytes, &reason, &r->note);
     if (err < 0)
         return mx_fail(&r->why, err, "%.300s cannot be %s: %.150s", s->place,
@@ -205,17 +205,16 @@ int mx_wf_make_plan(mx_wf_run *r) {
     if (err < 0) return err;
     const uint64_t room = r->report.dram_budget_bytes, overhead = UINT64_C(1) << 20;
     if (resident + overhead >= room && resident > 0)
-        return mx_fail(
-            &r->why, -EINVAL,
-            "with the Buffers of backend %s in it the run needs more than %s of DRAM, and there are %s; "
-            "take a smaller problem, or mmap, aio or uring",
-            r->backend->name, mx_size(resident + overhead).text, mx_size(room).text);
+        return mx_fail(&r->why, -EINVAL,
+                       "the run needs more than %s of DRAM, including the Buffers of backend %s, and %s is "
+                       "free: choose a smaller problem, or --backend mmap, aio or uring",
+                       mx_size(resident + overhead).text, r->backend->name, mx_size(room).text);
     q->dram_bytes = room > resident + overhead ? room - resident - overhead : 0;
     err = mx_wf_tune(q, &r->why, &r->choice);
     if (err == 0 && mx_wf_conversion_bytes(mx_wf_geometry_of(r)) > (int64_t)q->dram_bytes)
         err = mx_fail(&r->why, -EINVAL,
-                      "tile rows of %lld x %lld cells are too large for the conversion; "
-                      "take a lower --tile",
+                      "tile rows of %lld x %lld cells do not fit in DRAM while matrices are converted: lower "
+                      "--tile, or raise --dram",
                       (long long)r->choice.plan.geometry.mb, (long long)q->cols);
     r->planned = err == 0;
     const struct mx_wf_plan *p = &r->choice.plan;
@@ -258,10 +257,11 @@ static int open_source(mx_wf_run *r) {
     const struct mx_options *o = &r->o;
     const struct mx_wf_init *init = o->init == NULL ? &mx_wf_inits[0] : mx_wf_init_find(o->init);
     if (!mx_option_given(o, "iterations"))
-        return mx_fail(&r->why, -EINVAL, "say how many iterations: --iterations K");
+        return mx_fail(&r->why, -EINVAL, "the number of iterations is missing: give --iterations K");
     int err = mx_wf_source_open(r->inputs, init, o->wavefront.rows, o->wavefront.cols, &r->why, &r->source);
     if (err == 0 && r->source.rows == 0)
-        err = mx_fail(&r->why, -EINVAL, "say how large the matrices are: -n ROWS COLS, or give an --input");
+        err = mx_fail(&r->why, -EINVAL,
+                      "the size of the matrices is missing: give -n ROWS COLS, or an --input");
     return err;
 }
 
@@ -270,7 +270,7 @@ static int check_countable(mx_wf_run *r) {
     const int64_t rows = r->source.rows, cols = r->source.cols, iterations = r->o.wavefront.iterations;
     if ((double)rows * (double)cols * (double)iterations < 0x1p62) return 0;
     return mx_fail(&r->why, -EOVERFLOW,
-                   "%lld iterations of %lld x %lld cells are more updates than can be counted; give fewer "
+                   "%lld iterations of %lld x %lld cells make more updates than memext can count: give fewer "
                    "--iterations",
                    (long long)iterations, (long long)rows, (long long)cols);
 }
@@ -280,10 +280,10 @@ static int check_sequential(mx_wf_run *r) {
     r->report.block_bytes =
         (uint64_t)(r->source.rows + 2) * (uint64_t)(r->source.cols + 2) * MX_WF_MATRICES * CELL;
     if (r->report.block_bytes <= room) return 0;
-    return mx_fail(
-        &r->why, -EINVAL,
-        "--sequential keeps all six matrices in memory, %s, and there are %s; leave it out, or raise --dram",
-        mx_size(r->report.block_bytes).text, mx_size(room).text);
+    return mx_fail(&r->why, -EINVAL,
+                   "--sequential keeps all six matrices in memory and needs %s; %s is free: leave it out, or "
+                   "raise --dram",
+                   mx_size(r->report.block_bytes).text, mx_size(room).text);
 }
 
 static void say_useless(const mx_wf_run *r) {
@@ -296,14 +296,14 @@ static void say_useless(const mx_wf_run *r) {
     if (say == NULL || r->o.quiet) return;
     for (size_t i = 0; r->o.wavefront.sequential && i < sizeof of_stores / sizeof of_stores[0]; i++)
         mx_say_no_effect(&r->o, of_stores[i], say, context,
-                         "with --sequential: the plain loop runs in memory, on one core");
+                         "with --sequential, where the plain loop runs in memory on one core");
     if (!r->o.wavefront.sequential) mx_say_useless(&r->o, r->backend, r->report.machine.cores, say, context);
     for (int m = 0; m < MX_WF_MATRICES; m++) given += r->inputs[m] != NULL;
     if (given == MX_WF_MATRICES)
-        mx_say_no_effect(&r->o, "init", say, context, "where every matrix has an --input");
+        mx_say_no_effect(&r->o, "init", say, context, "if every matrix has an --input");
     if (r->o.outputs.n == 0) mx_say_no_effect(&r->o, "overwrite", say, context, "without --output");
     if (r->planned && r->choice.traffic.passes < 2)
-        mx_say_no_effect(&r->o, "unchained", say, context, "on a run of one pass");
+        mx_say_no_effect(&r->o, "unchained", say, context, "in a run of one pass");
 }
 
 /* Reports and timelines of other runs speak of grids: rows are y, columns x, and z of events. */

@@ -95,7 +95,8 @@ int mx_wf_verify(mx_wf_run *r) {
     if (err < 0) return err;
     r->report.verified = !v.different;
     if (v.different)
-        mx_fail(&r->why, -EILSEQ, "the result differs from that of the sequential loop: it is not published");
+        mx_fail(&r->why, -EILSEQ,
+                "the result differs from that of the sequential loop, so --output is not written");
     return 0;
 }
 

@@ -196,7 +196,8 @@ const char *mx_wf_run_sentence(const mx_wf_run *r) { return r->why.text; }
 const char *mx_wf_run_way_on(const mx_wf_run *r, char *text, size_t capacity) {
     text[0] = 0;
     if (r->committed && !r->note.different)
-        snprintf(text, capacity, "iteration %lld of %lld is committed in %.300s; go on with --resume",
+        snprintf(text, capacity,
+                 "iteration %lld of %lld is committed in %.300s; resume the run with --resume",
                  (long long)r->note.done, (long long)r->o.wavefront.iterations,
                  r->report.device.place[0] != 0 ? r->report.device.place : r->o.path);
     return text;

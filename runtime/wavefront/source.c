@@ -32,8 +32,10 @@ static double zero_value(enum mx_wf_matrix m, int64_t i, int64_t j) {
 }
 
 const struct mx_wf_init mx_wf_inits[] = {
-    {"random", "data 0..1, coefficients 0..1/4, by a hash of the place", random_value},
-    {"linear", "data i + j / 2, neighbours' coefficients 1/4: the mean of four", linear_value},
+    {"random", "data from 0 to 1, coefficients from 0 to 1/4, both by a hash of the cell's place",
+     random_value},
+    {"linear", "data i + j / 2, coefficients 1/4: each cell becomes the mean of its four neighbours",
+     linear_value},
     {"zero", "all zero", zero_value},
     {NULL, NULL, NULL},
 };
@@ -53,7 +55,8 @@ static int take_file(const char *option, const char *word, const char **files, m
     if (file == NULL) file = word;
     while (m < MX_WF_MATRICES && strcmp(name, mx_wf_names[m]) != 0) m++;
     if (m == MX_WF_MATRICES)
-        return mx_fail(why, -EINVAL, "--%s '%.60s': a matrix is za, zr, zb, zu, zv or zz", option, word);
+        return mx_fail(why, -EINVAL, "--%s '%.60s': there is no such matrix; choose za, zr, zb, zu, zv or zz",
+                       option, word);
     if (file[0] == 0) return mx_fail(why, -EINVAL, "--%s '%.60s' names no file", option, word);
     if (files[m] != NULL) return mx_fail(why, -EINVAL, "--%s is given twice for %s", option, mx_wf_names[m]);
     files[m] = file;
@@ -70,16 +73,18 @@ int mx_wf_take_files(const char *option, const struct mx_words *words, const cha
 static int check_file(const char *path, const struct mx_npy *f, const struct mx_wf_source *s, mx_why *why) {
     const int64_t rows = f->shape[1] - 2, cols = f->shape[2] - 2;
     if (f->dtype != MX_F64)
-        return mx_fail(why, -EINVAL, "%.300s holds '<f4'; the loop is in f64: convert with a.astype('f8')",
-                       path);
+        return mx_fail(
+            why, -EINVAL,
+            "%.300s has cells of type f4, and the loop computes in f64: convert with a.astype('f8')", path);
     if (rows < 1 || cols < 1)
         return mx_fail(why, -EINVAL,
-                       "%.300s of shape (%lld, %lld) has no interior: a matrix has a border of one cell",
+                       "%.300s of shape (%lld, %lld) has no interior: no cell is left inside the border of "
+                       "one cell on every side",
                        path, (long long)rows + 2, (long long)cols + 2);
     if (s->rows > 0 && (rows != s->rows || cols != s->cols))
         return mx_fail(why, -EINVAL,
-                       "%.300s has an interior of %lld x %lld cells, and %lld x %lld are meant: all matrices "
-                       "and -n must agree",
+                       "%.300s has an interior of %lld x %lld cells, and the run has %lld x %lld: all "
+                       "matrices and -n must agree",
                        path, (long long)rows, (long long)cols, (long long)s->rows, (long long)s->cols);
     return 0;
 }
@@ -120,7 +125,7 @@ int mx_wf_source_rows(const struct mx_wf_source *s, enum mx_wf_matrix m, int64_t
     int err = mx_read_all(f->fd, rows, (size_t)(n * width) * sizeof(double),
                           f->data_offset_bytes + r0 * width * (int64_t)sizeof(double));
     if (err < 0)
-        mx_fail(why, err, "reading row %lld of the file of %s failed: %s", (long long)r0, mx_wf_names[m],
-                strerror(-err));
+        mx_fail(why, err, "reading row %lld of the file of matrix %s failed: %s", (long long)r0,
+                mx_wf_names[m], strerror(-err));
     return err;
 }

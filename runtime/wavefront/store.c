@@ -35,10 +35,10 @@ static int check_inputs(mx_wf_run *r) {
     struct stat st;
     for (int m = 0; m < MX_WF_MATRICES; m++)
         if (r->inputs[m] != NULL && stat(r->inputs[m], &st) == 0 && mx_device_is(r->device, &st))
-            return mx_fail(
-                &r->why, -EINVAL,
-                "--input %s %.300s lies in the store that this run would replace: name another place with -d",
-                mx_wf_names[m], r->inputs[m]);
+            return mx_fail(&r->why, -EINVAL,
+                           "--input %s: %.300s lies in the store that this run would replace; name another "
+                           "place with -d",
+                           mx_wf_names[m], r->inputs[m]);
     return 0;
 }
 
@@ -52,13 +52,13 @@ static int check_note(mx_wf_run *r) {
                       now->started_s == r->note.started_s && now->iterations == r->note.iterations;
     free(now);
     if (!same)
-        return mx_fail(&r->why, -EBUSY, "%.300s was changed by another memext a moment ago: start again",
+        return mx_fail(&r->why, -EBUSY, "another memext changed %.300s a moment ago: start again",
                        r->report.device.place);
     const uint32_t ours = r->note.geometry.align_bytes, need = r->report.device.offset_align_bytes;
     if (ours % need == 0) return 0;
     return mx_fail(&r->why, -EINVAL,
-                   "the tiles in %.300s lie at multiples of %u bytes, and backend %s transfers multiples of "
-                   "%u; take --backend mmap",
+                   "the tiles in %.300s begin at multiples of %u bytes, and backend %s transfers multiples "
+                   "of %u bytes: choose --backend mmap",
                    r->report.device.place, ours, r->report.device.backend, need);
 }
 
@@ -67,8 +67,9 @@ static int open_buffer(mx_wf_run *r, const char *name, int64_t bytes, mx_buffer 
     int err = mx_buffer_open(r->device, name, &r->why, out);
     if (err == 0 && mx_buffer_bytes(*out) < (uint64_t)bytes)
         err = mx_fail(&r->why, -EIO,
-                      "the Buffer \"%s\" of %.300s is shorter than its note says: the store is damaged", name,
-                      r->report.device.place);
+                      "the store is damaged: the Buffer \"%s\" of %.300s is shorter than the description of "
+                      "the store (note) says",
+                      name, r->report.device.place);
     return err;
 }
 
@@ -104,7 +105,9 @@ static int write_note(mx_wf_run *r) {
     char text[MX_NOTE_BYTES];
     r->note.committed_s = (int64_t)time(NULL);
     int n = mx_wf_note_print(&r->note, text, sizeof text);
-    if (n < 0) return mx_fail(&r->why, n, "the names of the inputs are too long to be kept in the store");
+    if (n < 0)
+        return mx_fail(&r->why, n,
+                       "the paths of the inputs are longer than the store can hold: use shorter paths");
     int err = mx_device_commit(r->device, text, (size_t)n);
     mx_why reason = {""};
     if (err < 0) {

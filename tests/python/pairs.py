@@ -232,7 +232,7 @@ def pair(mx, folder, seed):
         return told, f"the same problem is refused: {found}"
     if (store / "memext.store").read_bytes() != left:
         return told, f"refused, and the store has changed: {found}"
-    if isinstance(wanted, dict) and "begin anew: resume=False and force=True" not in found:
+    if isinstance(wanted, dict) and "start again: resume=False and force=True" not in found:
         return told, f"refused without a way out: {found}"
     return told, "refused"
 

@@ -207,7 +207,7 @@ def test_from_two_buffers_without_a_state_to_three(memext, quick_place, first, s
     """The first run dies in its first sweep, the second makes a third Buffer, the third finishes: bits of the plain program, bytes as predicted.
     Which Buffers hold the frame is known for each of them."""
     fail_after, store = 4, quick_place / "memext.store"
-    while not (store.exists() and memext("info", quick_place).stdout.count("still in")):
+    while not (store.exists() and memext("info", quick_place).stdout.count("nothing is committed yet")):
         done = memext("run", *SHORT, "-t", 12, *SHORT_PLANS[first], "-d", quick_place, "--force", "--quiet", "--commit-every", 0, "--backend", "fault:uring",
                       "--fault", f"fail_after={fail_after}")
         assert done.returncode == 3, done.stderr

@@ -215,7 +215,7 @@ def test_a_device_that_dies_at_any_request(memext, place, plan):
         report, _ = resumed(memext, place, "--output", place / "part.npy")
         as_predicted(report)
         assert report["checksum"] == whole and report["resumed_from"] == store["step"]
-        assert report["fused"]["source"] == {0: True, 14: "no step is left"}.get(store["step"], "the store holds the state")
+        assert report["fused"]["source"] == {0: True, 14: "no step is left"}.get(store["step"], "the run resumes from a stored state")
         assert (place / "part.npy").read_bytes() == (place / "whole.npy").read_bytes()
         (place / "part.npy").unlink()
     assert 0 in begun and len(begun) > 1
@@ -278,7 +278,7 @@ def test_a_file_that_changes_while_it_is_read(memext, place):
         if run.returncode != 0 or delay > 2_000_000:
             break
         delay *= 4  # it was faster
-    assert run.returncode != 0 and "has changed while it was read" in err, err
+    assert run.returncode != 0 and "changed while the run read it" in err, err
     assert stored(memext, place)["step"] == 0
 
 

@@ -14,10 +14,10 @@ STOPPED = ["--backend", "fault:uring", "--commit-every", 0, "--quiet"]
 
 
 def ways(memext, place, *more):
-    """{"go on": command, "get it": command} of info."""
+    """{"resume": command, "export": command} of info."""
     done = memext("info", place, *more)
     assert done.returncode == 0, done.stderr
-    return {line[:11].strip(): line[11:] for line in done.stdout.splitlines() if line[:11].strip() in ("go on", "get it")}
+    return {line[:11].strip(): line[11:] for line in done.stdout.splitlines() if line[:11].strip() in ("resume", "export")}
 
 
 def shell(memext, command, folder):
@@ -51,11 +51,11 @@ def test_one_store(memext, quick_place, tmp_path, diffusion, name, kernel):
     place.mkdir()
     interrupt(memext, *(diffusion if kernel else ["-n", 32, 32, 64, "-t", 60]), "--dram", "28MiB", "--plan", "stream by=32 bt=2", "-d", place)
     said = ways(memext, place)
-    assert said["go on"].endswith(" --dram 28MiB") and ways(memext, place, "--dram", "10001KiB")["go on"].endswith(" --dram 10001KiB")
+    assert said["resume"].endswith(" --dram 28MiB") and ways(memext, place, "--dram", "10001KiB")["resume"].endswith(" --dram 10001KiB")
     (tmp_path / "out").mkdir()
-    shell(memext, said["get it"], tmp_path / "out")
+    shell(memext, said["export"], tmp_path / "out")
     assert numpy.load(tmp_path / "out" / ("u.npy" if kernel else "FILE.npy")).shape == (66, 34, 34)
-    shell(memext, said["go on"] + " --quiet", tmp_path)
+    shell(memext, said["resume"] + " --quiet", tmp_path)
     assert list(place.iterdir()) == []
 
 
@@ -64,10 +64,10 @@ def test_ranks_with_fields(memext, quick_place, tmp_path, diffusion, dram):
     """They go on with more DRAM too: sweeps stay as long as the planes of C in their stores allow."""
     interrupt(memext, *diffusion, "--field-copy", "--dram", "27MiB", "--ranks", 2, "-d", quick_place)
     said = ways(memext, quick_place, *dram)
-    assert said["go on"].endswith(" --dram 400MiB" if dram else " --dram 27MiB") and " --ranks 2 " in said["go on"]
+    assert said["resume"].endswith(" --dram 400MiB" if dram else " --dram 27MiB") and " --ranks 2 " in said["resume"]
     (tmp_path / "out").mkdir()
-    shell(memext, said["get it"], tmp_path / "out")
-    shell(memext, said["go on"] + " --quiet --output out/end.npy", tmp_path)
+    shell(memext, said["export"], tmp_path / "out")
+    shell(memext, said["resume"] + " --quiet --output out/end.npy", tmp_path)
     wanted = memext.run(*diffusion, "--backend", "dram", "--output", tmp_path / "wanted.npy")
     assert wanted["status"] == "done" and (tmp_path / "out" / "end.npy").read_bytes() == (tmp_path / "wanted.npy").read_bytes()
     assert list(quick_place.iterdir()) == []
@@ -78,5 +78,5 @@ def test_quoting(memext, quick_place):
     place = quick_place / "a'b"
     place.mkdir()
     assert memext("run", "-n", 10, 10, 10, "-t", 2, "-d", place, "--keep", "--quiet").returncode == 0
-    words = shlex.split(ways(memext, place)["get it"])
+    words = shlex.split(ways(memext, place)["export"])
     assert words == ["memext", "export", str(place), "-o", "FILE.npy"]

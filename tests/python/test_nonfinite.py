@@ -122,11 +122,11 @@ def test_every_plan_ends_the_run(memext, place, growing, plan):
     assert f"steps {good + 1} to {step} " in said and f" {odd(growing.states[step])} cell" in said and first(growing.states[step]) in said and " u at " in said
     assert "--nonfinite ignore" in said and "smaller time step" in said
     if plan in COMMITS:
-        assert result["steps_done"] == good and f"step {good} is the last one committed" in said and "--resume" in said
+        assert result["steps_done"] == good and f"the last commit is step {good}" in said and "--resume" in said
         assert memext("export", place / "store", "-o", place / "good.npy").returncode == 0
         assert np.load(place / "good.npy").tobytes() == memext_state(memext, growing, place, good).tobytes()
     elif plan == "resident":
-        assert "step 0 is the last one committed" in said and has(place)
+        assert "the last commit is step 0" in said and has(place)
     else:
         assert ("rewrites its Buffers in place" in said or "dram keeps no commit" in said) and not has(place)
 
@@ -205,7 +205,7 @@ def test_tiles_that_are_computed_in_place_count_their_cells_too(memext, place, n
 def test_a_sweep_that_was_not_committed_before_is_when_the_next_is_bad(memext, place, growing):
     """With a third Buffer and commits far apart the newest finite sweep is made durable at the end."""
     result, said = ends(memext, *growing.words, *where("iblock", place))
-    assert f"step {growing.last_good(3)} is the last one committed" in said
+    assert f"the last commit is step {growing.last_good(3)}" in said
 
 
 @pytest.mark.parametrize("more", [[], ["--no-fuse"], ["--keep"], ["--integrity"], ["--check", 2], ["--until", "max-change=1e-30", "--check", 3], ["--verify"]],
@@ -327,7 +327,7 @@ def test_a_leapfrog_that_blows_up(memext, place, more):
     if "--in-place" in more:
         assert "--in-place with stream rewrites its Buffers in place" in said and "--resume" not in said and not list(place.rglob("memext.store"))
     else:
-        assert "is the last one committed" in said and ends(memext, "-d", place / "store", "--resume", *more)[0]["steps_done"] == result["steps_done"]
+        assert "the last commit is step" in said and ends(memext, "-d", place / "store", "--resume", *more)[0]["steps_done"] == result["steps_done"]
 
 
 # ---------------------------------------------------------------- ranks, accelerators
@@ -349,7 +349,7 @@ def test_ranks_end_together(memext, place, growing, n, more):
     if "dram" in more:
         return
     result, said = ends(memext, *words, "--ranks", n, "--force")
-    step = int(said.split(" is the last one committed")[0].rsplit(" ", 1)[1])
+    step = int(said.split("the last commit is step ")[1].split(":")[0])
     assert step == good or ("--commit-every" in more and step <= good)
     assert ends(memext, "-d", place / "store", "--resume", "--ranks", n, "--threads", 1, "--dram", "64MiB")[0]["resumed_from"] == step
     done = memext.run("-d", place / "store", "--resume", "--nonfinite", "ignore")

@@ -131,7 +131,7 @@ def test_more_dram_than_there_is(memext, place):
 def refusals(memext, words):
     """What a run, a dry run and tune say of the same words: the first sentence of each; only a plan is made where a place is in the way."""
     run, dry, tuned = (memext(*command, *words) for command in (["run", "--quiet"], ["run", "--dry-run"], ["tune"]))
-    assert run.returncode == dry.returncode == 2 and tuned.returncode == 0 and "a run would be refused now" in tuned.stderr, (run.stderr, dry.stderr, tuned.stderr)
+    assert run.returncode == dry.returncode == 2 and tuned.returncode == 0 and "the run would be refused now" in tuned.stderr, (run.stderr, dry.stderr, tuned.stderr)
     return [done.stderr.strip().splitlines()[0].split(": ", 1)[1] for done in (run, dry, tuned)]
 
 

@@ -198,7 +198,7 @@ def test_alike_along_x_alone(memext, quick_place, layer):
     built = memext("kernel", "build", folder / "layer.c").stdout
     shutil.copy(next(word for word in built.split() if word.endswith(".so")), folder / "layer.so")
     done = memext.run(*[str(w).replace("/layer.c", "/layer.so") for w in words], "-t", 7, "-d", quick_place, "--force")
-    assert "alike along x alone" in done.err and done["files"]["b"]["in_place"] is False and done["checksum"] == want
+    assert "constant along x alone" in done.err and done["files"]["b"]["in_place"] is False and done["checksum"] == want
 
 
 def test_shapes(memext, quick_place, layer):
@@ -349,7 +349,7 @@ def test_python_other_values_of_a_large_one(mx, quick_place):  # noqa: F811
             if changed is a or (changed == a).all():
                 run.advance(2)
             else:
-                with pytest.raises(mx.MemextError, match="with other fields to begin with: a is"):
+                with pytest.raises(mx.MemextError, match="began with other values: a came from"):
                     run.advance(4)
 
 
@@ -405,7 +405,7 @@ def test_the_file_of_a_profile(memext, quick_place, layer):
     memext.run(*words, "-t", 3, "-d", quick_place, "--keep")
     np.save(folder / "b.npy", np.zeros((1, 1, 40)))
     refused = memext("run", "--resume", "-d", quick_place, "-t", 5, check=False)
-    assert refused.returncode == 2 and "(1, 1, 40) is alike along the axes 'yz', but the run's field b along 'z'" in refused.stderr
+    assert refused.returncode == 2 and "(1, 1, 40) is constant along the axes 'yz', but the file that the run began with gives field b constant along 'z'" in refused.stderr
     for name, sizes in (("qz", "1 1 20"), ("qy", "1 20 1")):
         (folder / f"{name}.nhdr").write_text(f"NRRD0004\ntype: double\ndimension: 3\nsizes: {sizes}\nendian: little\nencoding: raw\ndata file: q.raw\n\n")
     np.arange(20.0).tofile(folder / "q.raw")
@@ -413,7 +413,7 @@ def test_the_file_of_a_profile(memext, quick_place, layer):
     np.save(folder / "b.npy", np.ones((1, 1, 20)))
     memext.run(*given, "--field", f"a={folder}/qz.nhdr", "-t", 2, "-d", quick_place, "--keep", "--force")
     other = memext("run", "--resume", "-d", quick_place, "-t", 4, "--field", f"a={folder}/qy.nhdr", check=False)
-    assert other.returncode == 2 and "with other fields to begin with" in other.stderr
+    assert other.returncode == 2 and "began with other values" in other.stderr
     with open(folder / "huge.npy", "wb") as file:
         np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (1, 20000, 20000)})
         file.truncate(file.tell() + 8 * 20000 * 20000)

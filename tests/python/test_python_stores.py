@@ -274,4 +274,4 @@ def test_info_says_what_fields_began_with(mx, memext, quick_place, tmp_path):
     said = memext("info", quick_place).stdout
     beginnings = dict(re.findall(r"^(?:fields)? +(\S+) f64 from (.*)$", said, re.M))
     assert beginnings["p"] == "the source python" and beginnings["q"] == "init zero" and beginnings["p.old"] == "the values of p"
-    assert beginnings["c"] == f"the file {tmp_path}/c.npy, which is read in place"
+    assert beginnings["c"] == f"the file {tmp_path}/c.npy, read in place"

@@ -30,7 +30,7 @@ def test_weights(memext, place, whole):
     assert resumed(NT, 2, "--rank-weights", "1,3") == (whole, [13, 40])
     for weights, n in [("1,2", 3), ("1,0", 2), ("1,2,3", 2), ("a,b", 2), ("1;2", 2)]:
         memext.refused("run", *GRID, "--ranks", n, "--dry-run", "--rank-weights", weights, naming=["positive number"])
-    memext.refused("run", *GRID, "--ranks", 2, "--dry-run", "--rank-weights", "1,1000", naming=["fewest"])
+    memext.refused("run", *GRID, "--ranks", 2, "--dry-run", "--rank-weights", "1,1000", naming=["the smallest rank has"])
     memext.refused("run", *GRID, "-d", place, "--rank-weights", "1", naming=["several ranks"])
 
 

@@ -53,8 +53,8 @@ def test_export(memext, place, tmp_path, sides):  # noqa: F811
     check(8, 3, 0, 4)
     shutil.copy(tmp_path / "after", place / "rank-1" / "memext.store")
     said = memext("info", place).stdout
-    assert f"set        {place}, 3 ranks, cut 0, done, kept" in said and f"problem    {NX} x {NY} x {NZ}" in said and "rank 2     planes 36 to 52, step 8" in said
-    assert "get it     memext export" in said and "go on" not in said
+    assert f"set        {place}, 3 ranks, grid cut 0, done, kept" in said and f"problem    {NX} x {NY} x {NZ}" in said and "rank 2     planes 36 to 52, step 8" in said
+    assert "export     memext export" in said and "resume" not in said
     assert memext(*run, "--resume", "-t", 8, "--ranks", 2).returncode == 0
     check(8, 2, 1, 8)
     assert memext(*run, "--resume", "-t", 8).returncode == 0
@@ -207,7 +207,7 @@ def test_what_is_no_set(memext, place, tmp_path):  # noqa: F811
     memext.refused("export", place, *out, naming=["hold no whole state"])
     told = info(memext, place)
     assert told["sets"] == [] and sorted(told["left"]) == [str(place / f"rank-{k}") for k in (0, 2)]
-    assert "of rank 2 of 3, cut 0, step 17: no whole set" in memext("info", place).stdout
+    assert "rank 2 of 3, grid cut 0, step 17; it is not a whole set" in memext("info", place).stdout
 
 
 def test_stores_are_no_outputs(memext, place, tmp_path):  # noqa: F811
@@ -220,10 +220,10 @@ def test_stores_are_no_outputs(memext, place, tmp_path):  # noqa: F811
     begun.write_bytes(b"")
     for store in [place / "rank-0" / "memext.store", other, begun]:
         before = store.read_bytes()
-        memext.refused("info", place, "--json", store, naming=["is a store of memext", str(store)])
-        memext.refused("info", "--json", store, naming=["is a store of memext"])
-        memext.refused("export", place, "-o", store, "--overwrite", naming=["is a store of memext", str(store)])
-        memext.refused("run", *GRID, "-d", tmp_path / "new", "-o", store, "--overwrite", naming=["is a store of memext"])
+        memext.refused("info", place, "--json", store, naming=["is a memext store", str(store)])
+        memext.refused("info", "--json", store, naming=["is a memext store"])
+        memext.refused("export", place, "-o", store, "--overwrite", naming=["is a memext store", str(store)])
+        memext.refused("run", *GRID, "-d", tmp_path / "new", "-o", store, "--overwrite", naming=["is a memext store"])
         assert store.read_bytes() == before
 
 
@@ -296,7 +296,7 @@ def test_failed_under_mpirun(memext, build, place, tmp_path, mpi):  # noqa: F811
         assert done.returncode == status and 1 <= done.stderr.count(sentence) <= status - 1, (done.returncode, done.stderr)
         assert os.listdir(tmp_path) == ["report.json"] and json.loads(report.read_text())["status"] == "failed", done.stderr
 
-    failed(2, "fewest", "--rank-weights", "1,1000")
+    failed(2, "the smallest rank has", "--rank-weights", "1,1000")
     (place / "rank-1").mkdir(exist_ok=True)
     assert memext("run", *GRID, "-t", 4, "-d", place / "rank-1", "--keep", "--quiet").returncode == 0
     failed(2, "discard it with --force")

@@ -141,7 +141,7 @@ def test_killed_while_going_over(memext, place, whole):  # noqa: F811
 
 def test_refusals(memext, place, tmp_path):  # noqa: F811
     memext.run(*GRID, "-t", 3, *SHORT["stream"], *words(place, 2), "--keep")
-    memext.refused(*("run", "--resume", *words(place / "rank-0", 1)), naming=["the -d that it began with"])
+    memext.refused(*("run", "--resume", *words(place / "rank-0", 1)), naming=["the -d that the run began with"])
     memext.refused(*("run", "--resume", *words(place, 1), "-t", 5, "--algorithm", "skewed"), naming=["in place"])
     memext.refused(*("run", "--resume", *words(place, 3), "-t", 2), naming=["a run cannot go back"])
     resume(memext, place, 3, "-t", 6)

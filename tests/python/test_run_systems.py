@@ -102,10 +102,10 @@ def test_fields_are_exported_by_name(memext, system, place, tmp_path, name, nt):
             assert memext("export", place, "-o", tmp_path / f"{first}.out.npy").returncode == 0
             s.check(tmp_path, nt, [first])
     before = untouched([tmp_path / f"{first}.out.npy", place / "memext.store"])
-    for words, naming in [(["-o", f"{first}={place}/memext.store", "--overwrite"], ["place of the Buffers"]), (["-o", "no=x.npy"], ["names no field"]),
+    for words, naming in [(["-o", f"{first}={place}/memext.store", "--overwrite"], ["place of the Buffers"]), (["-o", "no=x.npy"], ["the kernel has no field no"]),
                           (["-o", f"{first}=a.npy", "-o", f"{first}=b.npy"], ["twice"]), (["-o", f"{first}={tmp_path}/{first}.out.npy"], ["there already"]),
                           *([([ "-o", "k=a.npy"], ["no result"])] if name == "diffusion" else []),
-                          *([(["-o", "a.npy"], ["names no field", first])] if name in ("fdtd", "gray_scott") else [])]:
+                          *([(["-o", "a.npy"], ["does not say which field", first])] if name in ("fdtd", "gray_scott") else [])]:
         memext.refused("export", place, *words, naming=naming, cwd=tmp_path)
         assert untouched(before) == before and not [*tmp_path.glob("[abx].npy")]
 

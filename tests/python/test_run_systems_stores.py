@@ -74,14 +74,14 @@ def test_refusals_of_new_runs(memext, system, place, tmp_path):
     cases = [
         ([*run, "--kernel", "wave.c", *fields, "-n", 5, 5, 5], ["field p has no initial values", "--input p="]),
         ([*run, "--kernel", "wave.c", "--input", "p=p.npy", "--field", "v=v.npy"], ["field damping has no values"]),
-        ([*good, "--input", "q=p.npy"], ["names no field", "p, p.old"]),
+        ([*good, "--input", "q=p.npy"], ["the kernel has no field q", "p, p.old"]),
         ([*good, "--input", "v=p.npy"], ["only read", "--field"]),
         ([*good, "--field", "p=p.npy"], ["--input p="]),
-        ([*good, "--input", "p.npy"], ["p is given values twice"]),
-        ([*good, "--init", "p=zero"], ["p is given values twice"]),
+        ([*good, "--input", "p.npy"], ["p gets values from two options"]),
+        ([*good, "--init", "p=zero"], ["p gets values from two options"]),
         ([*good, "--init", "nothing"], ["'nothing' is not known"]),
         ([*good, "--output", "v=out.npy"], ["v", "no result"]),
-        ([*good, "--output", "q=out.npy"], ["names no field"]),
+        ([*good, "--output", "q=out.npy"], ["the kernel has no field q"]),
         ([*good, "--output", "p="], ["nothing after"]),
         ([*good, "-o", "a.npy", "-o", "p=b.npy"], ["twice for field p"]),
         ([*good, "-o", "p=a.npy", "-o", "p.old=a.npy"], ["the same file"]),
@@ -100,7 +100,7 @@ def test_refusals_of_new_runs(memext, system, place, tmp_path):
         ([*good[:-2], "--field", "damping=raw,f32"], ["frame=yes or ,frame=no"]),
         ([*good[:-2], "--field", "damping=raw,f16"], ["f64, f32, u8"]),
         ([*good[:-2], "--field", "damping=raw,f32,offset=-1"], ["offset=BYTES"]),
-        ([*good[:-2], "--field", "damping=pipe,f32"], ["no regular file"]),
+        ([*good[:-2], "--field", "damping=pipe,f32"], ["not a regular file"]),
         ([*good[:-2], "--field", "damping=pipe"], [".npy"]),
         ([*good[:-2], "--field", "damping=wide.npy"], ["type f64", "damping", "f32"]),
         ([*good[:-2], "--field", "damping=small.npy"], ["shape"]),
@@ -112,7 +112,7 @@ def test_refusals_of_new_runs(memext, system, place, tmp_path):
         ([*run, "-n", 5, 5, 5, "--in-place"], ["--kernel"]),
         ([*run, "--kernel", SYSTEMS / "gray_scott.c", "-n", 5, 5, 5, "--init", "random", "--in-place"], ["MX_JACOBI"]),
         ([*run, "--kernel", SYSTEMS / "lattice_boltzmann.c", "--init", "random", "--field", f"wall={lb.path('wall')}", "-o", "x.npy", "-n", *lb.n],
-         ["names no field", "f0, f1"]),
+         ["does not say which field", "f0, f1"]),
     ]
     for words, naming in cases:
         memext.refused(*words, naming=naming, cwd=tmp_path)
@@ -137,7 +137,7 @@ def test_paths_that_no_store_can_hold(memext, system, place, tmp_path):
 def test_one_pair_is_verified_in_one_pass_or_not_at_all(memext, place):
     """Several passes go through Buffers that --in-place has not."""
     words = ["--kernel", SYSTEMS / "fdtd.c", "-n", 150, 150, 9, "-t", 40, "--init", "gauss", "--init", "eps=linear", "--verify", "-d", place, "--in-place"]
-    memext.refused("run", *words, "--dram", "80MiB", "--algorithm", "stream", naming=["one pair", "raise --dram"])
+    memext.refused("run", *words, "--dram", "80MiB", "--algorithm", "stream", naming=["one pass", "raise --dram"])
     assert memext.run(*words, "--dram", "300MiB", "--algorithm", "stream", "--force")["verified"] is True
 
 
@@ -169,7 +169,7 @@ def test_refusals_of_resuming(memext, system, place, tmp_path):
         (["-o", "wave.c", "--overwrite"], ["never written"]),
         (["--json", "v.npy"], ["never written"]),
         (["-o", "v=out.npy"], ["no result"]),
-        (["-o", "w=out.npy"], ["names no field"]),
+        (["-o", "w=out.npy"], ["the kernel has no field w"]),
     ]:
         memext.refused(*resume, *words, naming=naming, cwd=tmp_path)
         assert untouched(before) == before, words
@@ -195,4 +195,4 @@ def test_more_steps_of_a_run_that_was_done_in_place(memext, system, place, tmp_p
         done = memext.run("--resume", "-d", place, "-t", 4, *s.outputs(tmp_path), "--overwrite", "--keep")
         s.check(tmp_path, 4)
         assert done["commits"]["possible"] and done["commits"]["buffers"] == 4
-    memext.refused("run", "--resume", "-d", place, "-t", 6, "--in-place", naming=["leave it out"])
+    memext.refused("run", "--resume", "-d", place, "-t", 6, "--in-place", naming=["leave --in-place out"])

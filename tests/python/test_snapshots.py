@@ -143,7 +143,7 @@ def test_a_full_disk(memext, place, states, mounted, tmp_path, plan):
     folder, _ = mounted(8 << 20)
     snaps, words = folder / "snaps", [*GRID, "-t", 40]
     done = memext("run", *words, *where(plan, place), *(["--commit-every", 0] if plan == "stream" else []), "--snapshot", f"1:{snaps}")
-    assert done.returncode == 3 and "ends when it is full" in done.stderr and "snaps/u-0000" in done.stderr and "the file system is full" in done.stderr, done.stderr
+    assert done.returncode == 3 and "stops when the file system is full" in done.stderr and "snaps/u-0000" in done.stderr and "the file system is full" in done.stderr, done.stderr
     there = listed(snaps)
     assert there == [name(step) for step in range(1, len(there) + 1)] and 4 < len(there) < 40
     assert all(np.load(snaps / name(step)).tobytes() == states[step].tobytes() for step in range(EVERY, min(NT, len(there)) + 1))
@@ -184,7 +184,7 @@ def test_a_directory_is_one_runs_alone(memext, place, states, tmp_path):
     (other / "thesis.txt").write_text("mine")
     memext.refused("run", *run, "--snapshot", f"{EVERY}:{other}", naming=["not empty", "thesis.txt"])
     (other / name(4)).symlink_to(other / "thesis.txt")
-    memext.refused("run", *run, "--snapshot", f"{EVERY}:{other}", "--overwrite", naming=[name(4), "no regular file"])
+    memext.refused("run", *run, "--snapshot", f"{EVERY}:{other}", "--overwrite", naming=[name(4), "not a regular file"])
     assert (other / "thesis.txt").read_text() == "mine"
     fd = os.open(snaps, os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)
@@ -200,7 +200,7 @@ def test_refusals(memext, tmp_path):
     before = grid.read_bytes()
     run = [*GRID, "-t", 9, *PLANS["direct"]]
     for word, naming in [("2:sn:-3", ["2:sn:-3", "DIR:1"]), ("2:sn:x", ["colon"]), ("sn", ["EVERY:DIR"]), ("0:sn", ["EVERY:DIR"]), ("-2:sn", ["EVERY:DIR"]),
-                         ("2:", ["no directory"]), ("2::3", ["no directory"]), ("2:sn:0", ["DIR:1"]), ("10:sn", ["9", "none"]), ("2:no/sn", ["no/sn", "make"]),
+                         ("2:", ["no directory"]), ("2::3", ["no directory"]), ("2:sn:0", ["DIR:1"]), ("10:sn", ["up to 9", "no snapshot"]), ("2:no/sn", ["no/sn", "create"]),
                          ("2:in.npy", ["in.npy", "directory"])]:
         memext.refused("run", *run, "--snapshot", word, naming=naming, cwd=tmp_path)
     memext.refused("run", *run, "--snapshot-fields", "u", naming="--snapshot EVERY:DIR")

@@ -76,7 +76,7 @@ def test_command(memext, quick_place, kernels, tmp_path, name, more, sides):  # 
 
 
 REFUSED = [
-    (["v=cells.npy"], [], "names no field"), (["small.npy"], [], "needs (20, 18, 16)"), (["single.npy"], [], "convert the file"), (["absent.npy"], [], "cannot be opened"),
+    (["v=cells.npy"], [], "the kernel has no field v"), (["small.npy"], [], "needs (20, 18, 16)"), (["single.npy"], [], "convert the file"), (["absent.npy"], [], "cannot be opened"),
     (["cells.npy", "cells.npy"], [], "twice"), (["cells.npy"], ["--verify"], "--verify"), (["cells.npy"], ["-o", "cells.npy", "--overwrite"], "--edit-input"),
 ]  # fmt: skip
 
@@ -440,7 +440,7 @@ def test_read_only_in_place(memext, quick_place, tmp_path):
     assert refused.returncode == 2 and "--field-copy" in refused.stderr
     memext.run("--kernel", tmp_path / "fixed.c", "-n", 10, 12, 22, "--init", "random", "--field", f"k={tmp_path}/k.npy", "--field-copy", "-t", 4, "-d", quick_place, "--keep", "--force")
     refused = memext("run", "--resume", "-d", quick_place, "-t", 6, "--edit-input", f"k={tmp_path}/bare.npy", check=False)
-    assert refused.returncode == 2 and "give a file with the frame" in refused.stderr
+    assert refused.returncode == 2 and "give a file with a frame" in refused.stderr
 
 
 def test_changes_while_the_run_is_under_way(mx, quick_place, heat):  # noqa: F811
@@ -609,5 +609,5 @@ def test_dram_of_a_change(memext, quick_place, tmp_path):
     np.save(tmp_path / "c.npy", np.ones((8, 1000, 1000)))
     go_on = ["--resume", "-d", quick_place, "--algorithm", "redundant", "--keep"]
     refused = memext("run", *go_on, "-t", 4, "--dram", "60MiB", "--edit-input", f"u={tmp_path}/c.npy", check=False)
-    assert refused.returncode == 2 and "a change of the state holds 8 planes" in refused.stderr, refused.stderr
+    assert refused.returncode == 2 and "the run must hold 8 planes" in refused.stderr, refused.stderr
     memext.run(*go_on, "-t", 4, "--dram", "66MiB", "--edit-input", f"u={tmp_path}/c.npy")

@@ -219,7 +219,7 @@ def test_started_again(mx, quick_place, kernels):
     with run(resume=True) as same:
         assert same.advance(8).step == 8
     another_process()
-    with pytest.raises(mx.MemextError, match="with the parameter a=0.5, which is not the 0.25 given; .* give resume=False"), run(params={"a": 0.25}) as other:
+    with pytest.raises(mx.MemextError, match="with the parameter a=0.5, not 0.25; .* give resume=False"), run(params={"a": 0.25}) as other:
         other.advance(2)
     assert mx.open(quick_place).step == 8
     state = {n: np.asarray(mx.open(quick_place)[n]) for n in ("v", "c")}
@@ -239,7 +239,7 @@ def test_refused(mx, quick_place, tmp_path, kernels):
         return all(np.array_equal(np.asarray(mx.open(quick_place)[n]), a) for n, a in former.items())
 
     u, k = (mx.open(quick_place)[n] for n in "uk")
-    cases = [({"frame": "edge", "k": 1.0}, r"holds a grid of 28 x 18 x 20 interior cells, and the run .* has 30 x 20 x 22: the same are needed, or another place"),
+    cases = [({"frame": "edge", "k": 1.0}, r"holds a grid of 28 x 18 x 20 interior cells, and the run .* has 30 x 20 x 22: give the same size, or another place"),
              ({"k": 1.0, "verify": True}, "supersede"),
              ({"k": 1.0, "shape": (9, 9, 9)}, "9, 9, 9"),
              ({"k": lambda x, y, z: u[z + 1, 1:-1, 1:-1]}, "k is read from the store in .*memext.open")]

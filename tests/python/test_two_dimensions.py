@@ -151,7 +151,7 @@ def test_dimensions_of_files_have_names(memext, quick_place, folder):
     for name in named:
         given = ["--input", f"u={quick_place}/{name}"]
         if name.startswith(("turned", "scales")):
-            memext.refused("run", *run, *given, naming=["two", "turn it"])
+            memext.refused("run", *run, *given, naming=["two", "transpose it"])
             continue
         memext.run(*run, *given)
         same(s, quick_place, s.run(5)[5], name)
@@ -211,7 +211,7 @@ def test_resumes_of_runs_with_integrity(memext, quick_place, folder):
         same(s, quick_place, s.run(STEPS)[STEPS], (first, then))
         assert (result["read_bytes"], result["write_bytes"]) == (result["predicted_read_bytes"], result["predicted_write_bytes"]), (first, then)
     for how in (["--algorithm", "redundant"], ["--plan", "redundant by=1 bz=17 bt=2"]):
-        said = memext.refused("run", "--resume", "-d", place, "-t", STEPS + 1, *how, naming=["redundant", "rows", "whole ones", "take --algorithm stream"])
+        said = memext.refused("run", "--resume", "-d", place, "-t", STEPS + 1, *how, naming=["redundant", "rows", "whole ones", "choose --algorithm stream"])
         assert "BY" not in said.stderr and "planes" not in said.stderr, said.stderr
 
 
@@ -224,7 +224,7 @@ def test_messages_say_rows(memext, quick_place, folder):
     assert "rank 0     rows 0 to 20, step 60" in memext("info", place).stdout and "rank 1     rows 21 to 40" in memext("info", place).stdout
     for naming, words_of in [
         (["holds rows 21 to 40"], ["export", place / "rank-1", "-o", f"u={quick_place}/none.npy"]),
-        (["holds rows 21 to 40", "resume it with the -d"], ["run", "--resume", "-d", place / "rank-1", "-t", 90]),
+        (["holds rows 21 to 40", "resume with the -d"], ["run", "--resume", "-d", place / "rank-1", "-t", 90]),
         (["41 rows among 64 ranks", "41 ranks or fewer"], ["run", *run, "--ranks", 64, "--threads", 1]),
         (["lower end of y copies 2 rows", "rank 0 has 1"], ["run", *run, "--ranks", 41, "--threads", 1, "--side", "y=mirror-node"]),
         (["rows of a neighbour", "bt = 20 or less"], ["run", *run, "--ranks", 2, "--threads", 1, "--plan", "stream by=1 bt=30"]),
@@ -333,7 +333,7 @@ def test_plans_of_the_papers_and_extents_that_are_told_again(memext, quick_place
         memext.run(*words(folder, s, "-n", *size, "-t", STEPS, "--backend", "dram", *outputs(s, quick_place)))
         same(s, quick_place, s.run(STEPS)[STEPS], size)
     for size in ((NX, NY, 2), (NX, 1, NY), (NY, NX)):
-        memext.refused("run", "--resume", "-d", quick_place / "s.memext", "-n", *size, "-t", STEPS, naming="not of the size asked for")
+        memext.refused("run", "--resume", "-d", quick_place / "s.memext", "-n", *size, "-t", STEPS, naming="-n gives another size")
 
 
 def test_refusals(memext, quick_place, folder):
@@ -356,9 +356,9 @@ def test_refusals(memext, quick_place, folder):
         ([*kernel, "--input", f"u={quick_place}/cube.npy"], ["3 dimensions", "(ny+2h, nx+2h)"]),
         ([*own, "--probes", quick_place / "probes", "--probes-out", quick_place / "t.npy"], ["u 1 2 3", "FIELD X Y,"]),
         ([*own, "--source", f"u@1,99={quick_place}/w.npy"], ["y = 99", "0 to 40"]),
-        (["--kernel", quick_place / "odd.c", *kernel[2:], "-n", NX, NY], ["MX_RADII", "alike"]),
+        (["--kernel", quick_place / "odd.c", *kernel[2:], "-n", NX, NY], ["MX_RADII", "x = y"]),
         (["--kernel", quick_place / "away.c", *kernel[2:], "-n", NX, NY], ["AT(u", "two dimensions"]),
-        (["--kernel", quick_place / "far.c", *kernel[2:], "-n", NX, NY], ["AT(u", "reaches farther"]),
+        (["--kernel", quick_place / "far.c", *kernel[2:], "-n", NX, NY], ["AT(u", "reads farther away"]),
     ]:
         memext.refused("run", *refused, naming=naming)
     shown = memext("kernel", "show", folder / "heat.c").stdout

@@ -113,7 +113,7 @@ def dying(memext, place, *words):
         done = memext("wavefront", *SIZE, "-d", place, "--backend", "fault:aio", "--fault", f"fail_after={fail_after}", "--waves", 1,
                       "--tile", 8, 30, "--force", "--quiet", *words)  # fmt: skip
         assert done.returncode == 3, done.stderr
-        if "go on with --resume" in done.stderr and "iteration 0 of" not in done.stderr:
+        if "resume the run with --resume" in done.stderr and "iteration 0 of" not in done.stderr:
             REQUESTS[words] = fail_after
             return
         fail_after += 12
@@ -219,7 +219,7 @@ def test_nothing_is_destroyed(memext, place, tmp_path):
     ([*SIZE, "--dram", "1MiB", "--tile", 40, 67, "--waves", 6, "--threads", 64], "--dram"),
     ([*SIZE, "--sequential", "--verify"], "--sequential"),
     ([*SIZE, "--colour"], "not known"),
-    ([*SIZE[:3], "--iterations", 1 << 61], "counted"),
+    ([*SIZE[:3], "--iterations", 1 << 61], "can count"),
     ([*SIZE, "--dram", "1MiB"], "raise --dram"),
     ([*SIZE, "--ahead", 1 << 20], "--ahead"),
     (["--resume"], "no memext store"),

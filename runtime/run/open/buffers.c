@@ -34,8 +34,8 @@ static int check_inputs(struct mx_run *r) {
         const char *path = i < 0 ? r->o.input : r->fields.field[i].path;
         if (fd >= 0 && fstat(fd, &st) == 0 && mx_device_is(r->device, &st))
             return mx_fail(&r->why, -EINVAL,
-                           "%.300s lies in the store that this run would replace: copy the field out of it "
-                           "(memext export), or name another place with -d",
+                           "%.300s lies in the store that this run would replace: copy the field out of the "
+                           "store (memext export), or name another place with -d",
                            path);
     }
     return 0;
@@ -47,7 +47,7 @@ static int check_note(struct mx_run *r) {
     const int64_t n = mx_device_note(r->device, text, sizeof text);
     const bool same = n > 0 && XXH3_64bits(text, (size_t)n) == r->note_digest;
     return same ? 0
-                : mx_fail(&r->why, -EBUSY, "%.300s was changed by another memext a moment ago: start again",
+                : mx_fail(&r->why, -EBUSY, "another memext changed %.300s a moment ago: start again",
                           r->report.device.place);
 }
 
@@ -62,8 +62,9 @@ static int open_extent(struct mx_run *r, const char *name, int64_t size, bool no
     if (err == 0 && mx_run_writes(r)) err = mx_buffer_allocate(*out, &r->why);
     if (err == 0 && mx_buffer_bytes(*out) < bytes)
         err = mx_fail(&r->why, -EIO,
-                      "the Buffer \"%s\" of %.300s is shorter than its note says: the store is damaged", name,
-                      r->report.device.place);
+                      "the store is damaged: the Buffer \"%s\" of %.300s is shorter than the description of "
+                      "the store (note) says",
+                      name, r->report.device.place);
     return err;
 }
 
@@ -135,8 +136,8 @@ static int take_integrity(struct mx_run *r) {
         unit = r->algorithm->cuts_y(&r->rest, &r->report.plan) ? l->row_pitch_bytes : l->plane_pitch_bytes;
     if (stored && unit % r->report.device.offset_align_bytes != 0)
         return mx_fail(&r->why, -EINVAL,
-                       "the hashes of this store are of %lld bytes each, and the device transfers multiples "
-                       "of %u; take --backend mmap",
+                       "each hash of this store covers %lld bytes, and the device transfers multiples of %u "
+                       "bytes: choose --backend mmap",
                        (long long)unit, r->report.device.offset_align_bytes);
     r->note.integrity_unit = unit;
     r->plain |= !stored;

@@ -32,7 +32,8 @@ static int take_names(struct mx_run *r, struct mx_run_fields *files) {
             if (files->field[i].array == MX_FIELD_OF_C && strcmp(files->field[i].name, r->edit.name[k]) == 0)
                 f = &files->field[i];
         if (f == NULL)
-            return mx_fail(&r->why, -EINVAL, "'%s' is no read-only field of the run, so it gets no values",
+            return mx_fail(&r->why, -EINVAL,
+                           "'%s' is not a read-only field of the run, so it cannot get values",
                            r->edit.name[k]);
         f->program = true;
         f->made = (struct mx_frame){.kind = MX_FRAME_INCLUDED};
@@ -41,18 +42,19 @@ static int take_names(struct mx_run *r, struct mx_run_fields *files) {
 }
 
 static int refuse_in_place(struct mx_run *r, const struct mx_run_field *f) {
-    return mx_fail(&r->why, -ENOTSUP,
-                   "the field %s is not in the store: the run reads it from %.300s%s; only a run that began "
-                   "with --field-copy, and with a file of all cells, can change it",
-                   f->name, f->path, f->alike != 0 ? ", and DRAM holds it whole" : "");
+    return mx_fail(
+        &r->why, -ENOTSUP,
+        "the field %s cannot be changed: it is not in the store, and the run reads it from %.300s%s. Begin "
+        "the run with --field-copy and a file of all cells to be able to change it",
+        f->name, f->path, f->alike != 0 ? " and keeps it in DRAM" : "");
 }
 
 /* A field of C that is read around the cell needs its frame. */
 static int check_frame(struct mx_run *r, const struct mx_run_field *f) {
     if (f->program || f->frame || r->system->hc == 0 || f->made.kind != MX_FRAME_INCLUDED) return 0;
     return mx_fail(&r->why, -EINVAL,
-                   "%.200s has no frame, and the kernel reads %s around the cell: give a file with the frame "
-                   "of %d cells",
+                   "%.200s has no frame, and the kernel reads neighbours of a cell in %s: give a file with a "
+                   "frame of %d cells",
                    f->path, f->name, r->o.problem.h);
 }
 
@@ -86,13 +88,13 @@ int mx_run_take_edit_files(struct mx_run *r) {
 /* Where all steps are computed anew, and nobody knows the changes. */
 int mx_run_check_verify_edits(struct mx_run *r) {
     if (r->o.verify && r->note.former.runs > 0)
-        return mx_fail(
-            &r->why, -ENOTSUP,
-            "the run in %.300s began with a state that was in this place, and is gone: leave --verify out",
-            r->o.path);
+        return mx_fail(&r->why, -ENOTSUP,
+                       "the run in %.300s began with a stored state that no longer exists, so its steps "
+                       "cannot be computed again: leave --verify out",
+                       r->o.path);
     if (!r->o.verify || (r->note.edits == 0 && !mx_run_edits(r))) return 0;
     return mx_fail(&r->why, -ENOTSUP,
-                   "the state of the run in %.300s is changed between steps, and --verify computes all steps "
-                   "without that: leave --verify out",
+                   "the run in %.300s changes its state between steps, and --verify would compute all steps "
+                   "without the changes: leave --verify out",
                    r->o.path);
 }

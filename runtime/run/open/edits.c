@@ -48,23 +48,21 @@ static int read_word(struct mx_run *r, const char *word, int32_t *param, double 
             &r->why, -EINVAL,
             "--edit-param '%.100s' is not NAME=VALUE with a finite number, or a quotient such as 1/8", word);
     if (mx_number_is_rounded(equals + 1, *value))
-        return mx_fail(
-            &r->why, -EINVAL,
-            "--edit-param '%.100s': parameters are doubles, which beyond 2^53 have not all whole numbers: "
-            "give %.0f.0 if that will do",
-            word, *value);
+        return mx_fail(&r->why, -EINVAL,
+                       "--edit-param '%.100s': a double cannot hold this integer above 2^53; give %.0f.0 to "
+                       "accept the nearest one",
+                       word, *value);
     *param = find(s, word, length);
     if (*param < 0)
         return mx_fail(&r->why, -EINVAL,
-                       "--edit-param: the kernel \"%s\" has no parameter '%.*s'; it has %s%s", s->name,
-                       (int)mx_min((int64_t)length, 100), word, s->n_param == 0 ? "none" : "",
+                       "--edit-param: the kernel \"%s\" has no parameter '%.*s'; its parameters: %s%s",
+                       s->name, (int)mx_min((int64_t)length, 100), word, s->n_param == 0 ? "none" : "",
                        mx_param_names(s, known, sizeof known));
     if (mx_series_of(s, *param) == NULL) return 0;
-    return mx_fail(
-        &r->why, -EINVAL,
-        "--edit-param %.100s: the parameter has a value for each step; give a file whose values from "
-        "step %lld on are others with --param %s=FILE.npy",
-        word, (long long)r->note.time, s->param_name[*param]);
+    return mx_fail(&r->why, -EINVAL,
+                   "--edit-param %.100s: this parameter has a value for each step. Write a file with other "
+                   "values from step %lld on, and give it with --param %s=FILE.npy",
+                   word, (long long)r->note.time, s->param_name[*param]);
 }
 
 static int edit(struct mx_run *r, const char *word) {
@@ -78,8 +76,9 @@ static int edit(struct mx_run *r, const char *word) {
     if (mx_note_edit(n, name) == NULL && value == r->system->param[param]) return 0;
     struct mx_note_edit *e = entry(n, name, r->system->param[param]);
     if (e->taken)
-        return mx_fail(&r->why, -EINVAL, "--edit-param gives %s twice, the second time as '%.100s'", name,
-                       word);
+        return mx_fail(&r->why, -EINVAL,
+                       "--edit-param gives %s twice, the second time as '%.100s': leave one of them out",
+                       name, word);
     e->taken = true;
     e->sum += (double)(now - e->since) * e->value;
     e->before = e->value;
@@ -99,26 +98,23 @@ int mx_run_take_edits(struct mx_run *r) {
         set(r, n->edit[i].name, n->edit[i].value);
     }
     if (words->n > 0 && !mx_run_edits(r) && r->o.problem.nt <= n->time)
-        return mx_fail(
-            &r->why, -EINVAL,
-            "--edit-param %.100s would change no step: the run ends at step %lld, where the state in "
-            "%.300s is; give more steps with -t",
-            words->word[0], (long long)n->time, r->o.path);
+        return mx_fail(&r->why, -EINVAL,
+                       "--edit-param %.100s would change nothing: the run ends at step %lld, and the state "
+                       "in %.300s is there already; give more steps with -t",
+                       words->word[0], (long long)n->time, r->o.path);
     for (int32_t i = 0; i < words->n && err == 0; i++) err = edit(r, words->word[i]);
     if (err < 0 || !r->o.verify || n->n_edits == 0) return err;
-    return mx_fail(
-        &r->why, -ENOTSUP,
-        "the run in %.300s has changed its parameter %s between steps, and --verify computes all steps "
-        "with one value: leave --verify out",
-        r->o.path, n->edit[0].name);
+    return mx_fail(&r->why, -ENOTSUP,
+                   "the run in %.300s changed its parameter %s between steps, and --verify would compute all "
+                   "steps with one value: leave --verify out",
+                   r->o.path, n->edit[0].name);
 }
 
 int mx_run_check_edits(struct mx_run *r) {
     if (r->o.edit_params.n > 0 && r->rest.nt == 0 && !mx_run_edits(r))
-        return mx_fail(
-            &r->why, -EINVAL,
-            "--edit-param %.100s would change no step: the run in %.300s has ended by its criterion at "
-            "step %lld; give another --until",
-            r->o.edit_params.word[0], r->o.path, (long long)r->first_time);
+        return mx_fail(&r->why, -EINVAL,
+                       "--edit-param %.100s would change nothing: the criterion of the run in %.300s has "
+                       "ended it at step %lld; give another --until",
+                       r->o.edit_params.word[0], r->o.path, (long long)r->first_time);
     return 0;
 }

@@ -67,17 +67,18 @@ static int choose(struct mx_run *r, struct mx_run_field *f) {
     if (!r->o.field_copy && mx_field_is_profile(f, r->system)) return lay_profile(r, f);
     if (r->backend->anonymous || r->o.field_copy) return 0;
     if (f->alike != 0) {
-        mx_run_remark(r, "%.300s is copied into the store as a whole field: it is alike along %s", f->path,
+        mx_run_remark(r, "%.300s is copied into the store as a whole field: it is constant along %s", f->path,
                       f->alike == MX_ALIKE_X && r->system->text == NULL
-                          ? "x alone, and memext can compile no FILE.so for that"
-                          : "axes, but not in the frame");
+                          ? "x alone, which works without a copy only for kernels given as FILE.c"
+                          : "axes of the grid, but not in the frame");
         return 0;
     }
     if (mx_run_ranks_of(r) > 1 && mx_sides_periodic(&r->sides, MX_DIM_Z)) {
         if (mx_run_leads(r))
-            mx_run_remark(
-                r, "%.300s is copied into the stores: ranks around a periodic z cannot read it in place",
-                f->path);
+            mx_run_remark(r,
+                          "%.300s is copied into the stores of the ranks, since it cannot be read in place "
+                          "with %c=periodic",
+                          f->path, mx_axis_name(&r->o.problem, MX_DIM_Z));
         return 0;
     }
     if (mx_fields_check_sides(r->system, &r->sides, r->backend, &r->why) == 0 && begin(r, f) == 0) return 0;

@@ -30,7 +30,7 @@ static int differs(struct mx_run *r, const char *place, const char *leave, const
     if (r->o.same)
         snprintf(way, sizeof way, "%s", MX_SAME_WAY);
     else
-        snprintf(way, sizeof way, "leave %s out with --resume, or begin anew with --force", leave);
+        snprintf(way, sizeof way, "leave %s out with --resume, or start again with --force", leave);
     return mx_fail(&r->why, r->o.same ? -EEXIST : -EINVAL, "%.300s holds a run %.600s; %s", place, what, way);
 }
 
@@ -70,11 +70,11 @@ int mx_run_same_equation(struct mx_run *r, const char *place) {
     int err = same_kind(r, place);
     if (err < 0) return err;
     if (mx_option_given(&r->o, "size") && !same_extents(a, b))
-        return differs(r, place, "-n", "of %s, %lld steps, not of the size asked for, %s",
+        return differs(r, place, "-n", "of %s, %lld steps; -n gives another size, %s",
                        mx_extents_text(b, stored), (long long)b->nt, mx_extents_text(a, asked));
     if (mx_option_given(&r->o, "steps") && a->nt != b->nt && r->note.probes != 0 && !r->comparing)
         return differs(r, place, "-t",
-                       "of %lld steps, and its file of traces (--probes-out) has no room for %lld",
+                       "of %lld steps, and its file of traces (--probes-out) has no room for %lld steps",
                        (long long)b->nt, (long long)a->nt);
     if (b->system != NULL) return 0;
     if (says(r, "stencil") && strcmp(a->stencil, b->stencil) != 0)
@@ -98,19 +98,20 @@ static int same_series(struct mx_run *r, const char *place) {
         const struct mx_note_series *then = mx_note_series(&r->note, name);
         if (q == NULL && then == NULL) continue;
         if (q == NULL)
-            return differs(r, place, "--param", "with the parameter %s over time, not with one value of it",
-                           name);
-        if (then == NULL)
-            return differs(r, place, "--param", "with one value of the parameter %s, not with it over time",
-                           name);
-        if (q->n < then->steps)
             return differs(r, place, "--param",
-                           "that has used %lld values of the parameter %s over time, and %.300s has %lld",
-                           (long long)then->steps, name, q->path, (long long)q->n);
+                           "with a value of the parameter %s for each step, not with one value", name);
+        if (then == NULL)
+            return differs(r, place, "--param",
+                           "with one value of the parameter %s, not with a value for each step", name);
+        if (q->n < then->steps)
+            return differs(
+                r, place, "--param",
+                "that has used %lld values of the parameter %s, one for each step, and %.300s has %lld",
+                (long long)then->steps, name, q->path, (long long)q->n);
         if (XXH3_64bits(q->value, (size_t)(then->steps * mx_series_each(q)) * sizeof *q->value) != then->hash)
             return differs(r, place, "--param",
-                           "that has used other values of the parameter %s than the first %lld of %.300s",
-                           name, (long long)then->steps, q->path);
+                           "that used other values of the parameter %s than the first %lld of %.300s", name,
+                           (long long)then->steps, q->path);
     }
     return 0;
 }
@@ -118,14 +119,13 @@ static int same_series(struct mx_run *r, const char *place) {
 int mx_run_same_kernel(struct mx_run *r, const char *place) {
     const struct mx_system *then = &r->note.system, *now = r->system;
     if (now->identity != then->identity && r->o.same)
-        return differs(r, place, "--kernel", "of the kernel \"%s\", whose text is not that of %.200s",
+        return differs(r, place, "--kernel", "of the kernel \"%s\", whose text differs from that of %.200s",
                        then->name, r->o.kernel);
     if (now->identity != then->identity)
-        return mx_fail(
-            &r->why, -EINVAL,
-            "%.200s is not the kernel \"%s\" that the run in %.200s began with (its text has changed): "
-            "give that one with --kernel",
-            r->o.kernel, then->name, place);
+        return mx_fail(&r->why, -EINVAL,
+                       "%.200s is not the kernel \"%s\" that the run in %.200s began with: its text has "
+                       "changed. Give the original file with --kernel",
+                       r->o.kernel, then->name, place);
     const int err = same_series(r, place);
     if (err < 0) return err;
     for (int32_t i = 0; i < now->n_param; i++)
@@ -135,8 +135,7 @@ int mx_run_same_kernel(struct mx_run *r, const char *place) {
                 e != NULL && (r->o.same || now->param[i] != then->param[k]) ? e->began : then->param[k];
             if (mx_series_of(now, i) == NULL && strcmp(now->param_name[i], then->param_name[k]) == 0 &&
                 memcmp(&now->param[i], &began, sizeof began) != 0)
-                return differs(r, place, "--param",
-                               "with the parameter %s=%.15g, which is not the %.15g given",
+                return differs(r, place, "--param", "with the parameter %s=%.15g, not %.15g",
                                then->param_name[k], began, now->param[i]);
         }
     return 0;
@@ -196,7 +195,7 @@ static const char *describe(const struct mx_run *r, const struct mx_run_field *f
     else if (f->path[0] != 0)
         snprintf(text, WORDS, "%.200s%s%.80s", f->path, f->inside[0] != 0 ? ":" : "", f->inside);
     else
-        snprintf(text, WORDS, "as the state before it");
+        snprintf(text, WORDS, "the values of the current state");
     return text;
 }
 
@@ -204,7 +203,7 @@ static int other_field(struct mx_run *r, const char *place, const struct mx_run_
                        const struct mx_run_field *now) {
     const char *leave = then->array == MX_FIELD_OF_C ? "--field" : "--input and --init";
     char a[WORDS], b[WORDS];
-    return differs(r, place, leave, "with other fields to begin with: %s is %s there, not %s", then->name,
+    return differs(r, place, leave, "that began with other values: %s came from %s, not from %s", then->name,
                    describe(r, then, a), now->program ? r->source.name : describe(r, now, b));
 }
 
@@ -221,7 +220,7 @@ static int same_program(struct mx_run *r, const char *place, const struct mx_run
     return now == then->identity.sample
                ? 0
                : differs(r, place, "the source",
-                         "with other fields to begin with: %s had other values (%s %016llx, not %016llx)",
+                         "that began with other values: %s had other values (%s %016llx, not %016llx)",
                          then->name, r->source.name, (unsigned long long)then->identity.sample,
                          (unsigned long long)now);
 }
@@ -241,10 +240,9 @@ static int same_file(struct mx_run *r, const char *place, const struct mx_run_fi
     same &= problem.nx == all.nx && problem.ny == all.ny && problem.nz == all.nz;
     if (same) return 0;
     if (!one || strcmp(then->inside, now->inside) != 0) return other_field(r, place, then, now);
-    return differs(
-        r, place, then->array == MX_FIELD_OF_C ? "--field" : "--input",
-        "with other fields to begin with: %.200s, of which %s is, has changed since the run began with it",
-        now->path, then->name);
+    return differs(r, place, then->array == MX_FIELD_OF_C ? "--field" : "--input",
+                   "that began with other values: %.200s, the file of %s, has changed since", now->path,
+                   then->name);
 }
 
 static int same_field(struct mx_run *r, const char *place, const struct mx_run_field *then,
@@ -306,8 +304,8 @@ static int same_fields(struct mx_run *r, const char *place) {
 static int check_verify(struct mx_run *r, const char *place) {
     if (!r->o.verify || r->note.source[0] == 0 || r->o.source) return 0;
     return mx_fail(&r->why, -EINVAL,
-                   "%.300s holds a run that began with the source %s of a program, which alone can verify "
-                   "it; leave --verify out",
+                   "%.300s holds a run that began with the source %s of a program, and only that program can "
+                   "verify it: leave --verify out",
                    place, r->note.source);
 }
 

@@ -20,7 +20,8 @@
 struct mx_run;
 
 /* The end of a refusal to a run with the option `same`. */
-#define MX_SAME_WAY "give what it began with, or begin anew: with force, without resume"
+#define MX_SAME_WAY                                                                                          \
+    "give the values that it began with, or start again with the option force and without resume"
 
 /* All: 0, or -EINVAL (with `same` -EEXIST) with a sentence in r->why. place: of the store, for sentences. */
 

@@ -54,7 +54,7 @@ int mx_run_open_former_source(struct mx_run *r) {
     err = mx_input_look(r->input.npy.fd, r->input.npy.data_offset_bytes, r->o.input, &r->why, &now);
     if (err < 0 || mx_input_same(&r->note.identity, &now, true)) return err;
     return mx_fail(&r->why, -EINVAL, "%.300s has changed since the run began with it%s", r->o.input,
-                   r->note.pending ? "" : ": the result cannot be verified; leave --verify out");
+                   r->note.pending ? "" : ", so the result cannot be verified: leave --verify out");
 }
 
 int mx_run_ask_parts(struct mx_run *r) {

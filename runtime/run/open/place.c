@@ -23,11 +23,11 @@ int mx_run_take_limits(struct mx_run *r) {
     if (r->o.dram_bytes == 0) limit /= (uint64_t)mx_run_ranks_here(r);
     if (limit > visible && !mx_machine_is_described(&r->o)) {
         mx_fail(&r->why, -EINVAL,
-                "--dram %s is more than the %s that this process may use (the smaller of the "
-                "machine's memory and its cgroup's limit)",
+                "--dram %s is more than the %s that this process may use (the smaller of the machine's "
+                "memory and the limit of its cgroup): lower --dram",
                 mx_size(limit).text, mx_size(visible).text);
         if (!r->o.dry_run) return -EINVAL;
-        if (!r->o.quiet) mx_run_remark(r, "a run here would be refused: %s", r->why.text);
+        if (!r->o.quiet) mx_run_remark(r, "the run would be refused on this machine: %s", r->why.text);
         r->why.text[0] = 0;
     }
     uint64_t reserve = r->o.reserve_bytes;
@@ -35,9 +35,10 @@ int mx_run_take_limits(struct mx_run *r) {
     if (r->o.reserve_auto || (!mx_option_given(&r->o, "reserve") && r->o.dram_bytes == 0))
         reserve = mx_machine_reserve_auto(m, limit);
     if (reserve >= limit)
-        return mx_fail(&r->why, -EINVAL,
-                       "the reserve of %s leaves nothing of %s of DRAM; lower --reserve or raise --dram",
-                       mx_size(reserve).text, mx_size(limit).text);
+        return mx_fail(
+            &r->why, -EINVAL,
+            "the reserve of %s (--reserve) leaves nothing of %s of DRAM: lower --reserve or raise --dram",
+            mx_size(reserve).text, mx_size(limit).text);
     r->report.dram_limit_bytes = limit;
     r->report.dram_budget_bytes = limit - reserve;
     r->request.dram_bytes = limit;
@@ -62,7 +63,8 @@ int mx_run_take_place(struct mx_run *r) {
             r->backend->name);
     if (r->backend->anonymous && r->o.resume)
         return mx_fail(&r->why, -ENOTSUP,
-                       "the Buffers of the backend %s end with the process: nothing to resume",
+                       "the Buffers of the backend %s end with the process, so there is nothing to resume: "
+                       "choose another --backend",
                        r->backend->name);
     if (r->o.backend == NULL) r->o.backend = r->backend->name;
     r->resident = mx_style_of(r->backend) == MX_TUNE_RESIDENT;
@@ -100,17 +102,15 @@ int mx_run_check_extents(struct mx_run *r) {
     const bool hashes = mx_run_has_hashes(r);
     if (n <= MX_STORE_EXTENTS) return 0;
     if (fewer <= MX_STORE_EXTENTS)
-        return mx_fail(
-            &r->why, -EINVAL,
-            "a store has room for %d arrays, and this run needs %d, since commits every %g s keep a "
-            "third Buffer: give --commit-every 0",
-            MX_STORE_EXTENTS, n, r->commit_every_s);
-    return mx_fail(
-        &r->why, -EINVAL,
-        "a store has room for %d arrays, and this run needs %d%s: %d read-only fields would be copied "
-        "into it; give them as .npy files that can be read in place%s",
-        MX_STORE_EXTENTS, n, hashes ? ", half of them for the hashes" : "", mx_run_copied_fields(r),
-        hashes ? ", or leave --integrity out" : "");
+        return mx_fail(&r->why, -EINVAL,
+                       "a store has room for %d arrays, and this run needs %d, because commits every %g s "
+                       "keep a third Buffer: give --commit-every 0",
+                       MX_STORE_EXTENTS, n, r->commit_every_s);
+    return mx_fail(&r->why, -EINVAL,
+                   "a store has room for %d arrays, and this run needs %d%s, because it would copy %d "
+                   "read-only fields into the store: give those as .npy files that can be read in place%s",
+                   MX_STORE_EXTENTS, n, hashes ? ", half of them for the hashes" : "",
+                   mx_run_copied_fields(r), hashes ? ", or leave --integrity out" : "");
 }
 
 /* Of one rank's directory of several, which is yet to be made, and of another machine nothing is known. */
@@ -126,7 +126,7 @@ int mx_run_ask_place(struct mx_run *r) {
     int err = mx_run_ask_outputs(r);
     if (err == 0 && known) err = mx_device_ask(&d, r->superseded != NULL, &r->why);
     if (err == 0 || err == -ENOSPC || !o->plan_only) return err;
-    if (!o->quiet) mx_run_remark(r, "a run would be refused now: %s", r->why.text);
+    if (!o->quiet) mx_run_remark(r, "the run would be refused now: %s", r->why.text);
     r->why.text[0] = 0;
     return 0;
 }
@@ -135,11 +135,10 @@ int mx_run_ask_place(struct mx_run *r) {
 
 static int open_accel(struct mx_run *r) {
     if (!r->resident && is_mapped(r->backend))
-        return mx_fail(
-            &r->why, -ENOTSUP,
-            "backend %s pages its Buffers, and an accelerator is filled by transfers: take --backend "
-            "uring, aio or dram, or leave --accel %.40s out",
-            r->backend->name, r->o.accel);
+        return mx_fail(&r->why, -ENOTSUP,
+                       "backend %s maps its Buffers, and an accelerator needs transfers: choose --backend "
+                       "uring, aio or dram, or leave --accel %.40s out",
+                       r->backend->name, r->o.accel);
     int number, ranks;
     mx_run_home(r, &number, &ranks);
     int err = mx_take_accel(&r->o, number, ranks, &r->why, &r->accel, &r->there, &r->request);
@@ -151,9 +150,9 @@ static int open_accel(struct mx_run *r) {
             mx_parts_accel_bytes(r) + mx_accel_series_bytes(&r->rest) + mx_profile_bytes(&r->rest);
         if (extra >= f->memory_bytes)
             return mx_fail(&r->why, -ENOMEM,
-                           "sources, probes, norms, parameters over time and profiles need %.1f MiB of the "
-                           "accelerator's memory, which has %.1f MiB: "
-                           "leave some of them out, or --accel %.40s",
+                           "sources, probes, norms, parameters over time and small read-only fields need "
+                           "%.1f MiB of the accelerator's memory, which has %.1f MiB: leave some of them "
+                           "out, or leave --accel %.40s out",
                            (double)extra / 1048576, (double)f->memory_bytes / 1048576, r->o.accel);
         r->there.memory_bytes -= extra;
     }

@@ -89,15 +89,15 @@ static int plan_as_before(struct mx_run *r) {
 static int merge_number(struct mx_run *r, const char *option, int64_t given, int64_t *value) {
     if (!mx_option_given(&r->o, option) || given == 0 || *value == given) return 0;
     if (*value == 0) return *value = given, 0;
-    return mx_fail(&r->why, -EINVAL, "--%s says %lld and the plan %lld: leave one of them out", option,
+    return mx_fail(&r->why, -EINVAL, "--%s gives %lld and the plan gives %lld: leave one of them out", option,
                    (long long)given, (long long)*value);
 }
 
 static int merge_word(struct mx_run *r, const char *option, const char *given, char *value, size_t capacity) {
     if (given == NULL || strcmp(given, value) == 0) return 0;
     if (value[0] == 0 && strlen(given) < capacity) return strcpy(value, given), 0;
-    return mx_fail(&r->why, -EINVAL, "--%s says %.40s and the plan %.40s: leave one of them out", option,
-                   given, value);
+    return mx_fail(&r->why, -EINVAL, "--%s gives %.40s and the plan gives %.40s: leave one of them out",
+                   option, given, value);
 }
 
 /* Options besides --plan fill in what the plan leaves open, and must not contradict it. */
@@ -242,10 +242,9 @@ static int decide_commits(struct mx_run *r, uint64_t capacity_bytes) {
     if (!possible && !r->backend->anonymous && mx_option_given(&r->o, "commit-every"))
         return mx_fail(
             &r->why, -EINVAL,
-            "%s rewrites its Buffers in place: it has nothing to commit; leave --commit-every out, or "
-            "%s",
+            "%s rewrites its Buffers in place, so it can commit nothing: leave --commit-every out, or %s",
             r->algorithm->name,
-            r->algorithm->resumable ? "--in-place" : "take --algorithm stream or redundant");
+            r->algorithm->resumable ? "--in-place" : "choose --algorithm stream or redundant");
     mx_run_each_says(r);
     if (!possible) return mx_run_agree_commits(r);
     const bool several = mx_is_cut(&r->o.problem);
@@ -295,12 +294,11 @@ static int extend_fixed(struct mx_run *r) {
         struct mx_fixed_layout *f = &r->tuned.layout.fixed[i];
         if (f->user_file) continue;
         if (need > beyond)
-            return mx_fail(
-                &r->why, -EINVAL,
-                "the store of a rank has %lld %ss of each read-only field beyond its own, and sweeps of "
-                "%lld levels need %lld: take --block with a bt of %lld or less",
-                (long long)beyond, mx_plane_word(p->flat), (long long)r->tuned.shape.max_levels,
-                (long long)need, (long long)((beyond - hc) / p->h + 2));
+            return mx_fail(&r->why, -EINVAL,
+                           "the store of a rank keeps %lld %ss of each read-only field beyond its own part, "
+                           "and sweeps of %lld levels need %lld: give --block a bt of %lld or less",
+                           (long long)beyond, mx_plane_word(p->flat), (long long)r->tuned.shape.max_levels,
+                           (long long)need, (long long)((beyond - hc) / p->h + 2));
         f->offset_bytes = low ? beyond * f->plane_pitch_bytes : 0;
         f->bytes = (r->tuned.layout.planes + (low + high) * beyond) * f->plane_pitch_bytes;
     }
@@ -354,9 +352,8 @@ int mx_run_plan(struct mx_run *r) {
     mx_parts_predict(r);
     if (r->o.integrity && !r->algorithm->uses_blocks)
         return mx_fail(&r->why, -EINVAL,
-                       "--integrity checks what is loaded, and %s loads nothing: it works on mapped Buffers; "
-                       "take redundant "
-                       "or stream",
+                       "--integrity checks data when it is loaded, and %s works on mapped Buffers and loads "
+                       "nothing: choose --algorithm redundant or stream",
                        r->algorithm->name);
     err = decide_commits(r, capacity);
     if (err == 0) err = mx_run_decide_fuse(r);

@@ -37,13 +37,13 @@ int mx_take_grid(struct mx_options *o, const char *name, const struct mx_grid *g
     if (!mx_dtype_find(grid->dtype, &dtype) || !mx_dtype_is_real(dtype))
         return mx_fail(why, -EINVAL,
                        "%.200s has elements of type %.8s; built-in stencils compute f64 or f32, and a kernel "
-                       "(--kernel) any type",
+                       "(--kernel) may have any type",
                        name, grid->dtype);
     if (nx < 1 || ny < 1 || nz < 1)
         return mx_fail(why, -EINVAL,
-                       "%.200s of shape (%lld, %lld, %lld) has no interior: %s needs a frame of %d cells on "
-                       "every side, or "
-                       "one that is made: --frame edge, mirror, periodic or a number",
+                       "%.200s of shape (%lld, %lld, %lld) has no interior: no cell is left inside the frame "
+                       "that %s needs, %d cells on every side. If the file has no frame, let memext make "
+                       "one: --frame edge, mirror, periodic or a number",
                        name, (long long)grid->nz, (long long)grid->ny, (long long)grid->nx, p->stencil, p->h);
     if (mx_option_given(o, "size") && (p->nx != nx || p->ny != ny || p->nz != nz))
         return mx_fail(
@@ -52,8 +52,8 @@ int mx_take_grid(struct mx_options *o, const char *name, const struct mx_grid *g
             (long long)p->nx, (long long)p->ny, (long long)p->nz, name, (long long)nx, (long long)ny,
             (long long)nz,
             p->nx == grid->nx && p->ny == grid->ny && p->nz == grid->nz
-                ? ", or say what its frame is with --frame edge, mirror, periodic or a number"
-            : grid->frame == 0 && p->nx == nx - 2 * p->h ? " without a frame, which --frame makes"
+                ? ", or let memext make the frame with --frame edge, mirror, periodic or a number"
+            : grid->frame == 0 && p->nx == nx - 2 * p->h ? " (the file has no frame, --frame makes it)"
                                                          : "");
     if (mx_option_given(o, "dtype") && p->dtype != dtype)
         return mx_fail(why, -EINVAL, "--dtype %s does not match %s, which is %s; leave --dtype out",
@@ -105,11 +105,10 @@ int mx_check_series(const struct mx_options *o, const struct mx_system *s, mx_wh
     for (int32_t i = 0; s != NULL && i < s->n_series; i++) {
         const struct mx_series *q = &s->series[i];
         if (q->n < nt)
-            return mx_fail(
-                why, -EINVAL,
-                "--param %s=%.300s has %lld values, and the run has %lld steps: give one for each, or "
-                "-t %lld",
-                s->param_name[q->param], q->path, (long long)q->n, (long long)nt, (long long)q->n);
+            return mx_fail(why, -EINVAL,
+                           "--param %s=%.300s has %lld values, and the run has %lld steps: give a value for "
+                           "each step, or -t %lld",
+                           s->param_name[q->param], q->path, (long long)q->n, (long long)nt, (long long)q->n);
     }
     return 0;
 }
@@ -124,18 +123,16 @@ void mx_take_rows(struct mx_problem *p, bool flat) {
 int mx_take_dimensions(struct mx_options *o, const struct mx_system *s, mx_why *why) {
     struct mx_problem *p = &o->problem;
     if (p->flat && !s->flat)
-        return mx_fail(
-            why, -EINVAL,
-            "-n %lld %lld is a grid of two dimensions, and the kernel \"%s\" reads cells in x, y and z: "
-            "give -n NX NY NZ, or a kernel with #define MX_RADII %d, %d, 0",
-            (long long)p->nx, (long long)p->nz, s->name, s->h, s->h);
+        return mx_fail(why, -EINVAL,
+                       "-n %lld %lld gives two dimensions, and the kernel \"%s\" reads cells in x, y and z: "
+                       "give -n NX NY NZ, or a kernel with #define MX_RADII %d, %d, 0",
+                       (long long)p->nx, (long long)p->nz, s->name, s->h, s->h);
     mx_take_rows(p, s->flat);
     if (s->flat && !p->flat && p->nx > 0)
-        return mx_fail(
-            why, -EINVAL,
-            "-n %lld %lld %lld has three dimensions, and the kernel \"%s\" computes grids of two (its "
-            "radius in z is 0): give -n NX NY, or a kernel with #define MX_RADIUS %d",
-            (long long)p->nx, (long long)p->ny, (long long)p->nz, s->name, s->h);
+        return mx_fail(why, -EINVAL,
+                       "-n %lld %lld %lld gives three dimensions, and the kernel \"%s\" computes grids of "
+                       "two (its radius in z is 0): give -n NX NY, or a kernel with #define MX_RADIUS %d",
+                       (long long)p->nx, (long long)p->ny, (long long)p->nz, s->name, s->h);
     p->flat = s->flat;
     return 0;
 }
@@ -152,9 +149,9 @@ int mx_take_kernel(struct mx_options *o, const struct mx_note *stored, mx_why *w
     if (o->in_place && s->form == MX_JACOBI) {
         mx_kernel_close(s);
         o->problem.system = NULL;
-        return mx_fail(
-            why, -EINVAL,
-            "--in-place is for kernels that read the old value; this one is of the form MX_JACOBI");
+        return mx_fail(why, -EINVAL,
+                       "--in-place needs a kernel that reads the old value (MX_LEAPFROG, MX_STAGGERED); this "
+                       "kernel has the form MX_JACOBI: leave --in-place out");
     }
     return *out = s, 0;
 }
@@ -183,11 +180,12 @@ int mx_take_machine(const struct mx_options *o, mx_why *why, struct mx_machine *
     if (o->l2_bytes > 0) m->l2_bytes = o->l2_bytes;
     if (o->l3_bytes > 0) m->l3_bytes = o->l3_bytes;
     if (m->sockets > m->cores)
-        return mx_fail(why, -EINVAL, "%d sockets with %d cores: there must be a core in every socket",
+        return mx_fail(why, -EINVAL,
+                       "the machine has %d sockets and %d cores: every socket needs at least one core",
                        m->sockets, m->cores);
     if (o->dram_bytes == 0 && mx_machine_dram_bytes(m) == 0)
         return mx_fail(why, -EINVAL,
-                       "the topology file does not say how much DRAM there is: give it with --dram");
+                       "the topology file does not give the amount of DRAM: give it with --dram");
     return 0;
 }
 
@@ -205,13 +203,12 @@ int mx_take_backend(const struct mx_options *o, mx_why *why, const struct mx_bac
                 fallback = mx_backends[n];
         if (fallback == NULL)
             return mx_fail(why, -ENOTSUP,
-                           "neither aio nor uring works here; memext info says why. Try --backend mmap");
+                           "neither aio nor uring works here (memext info says why): choose --backend mmap");
         return *out = fallback, 0;
     }
     if (strncmp(name, "fault:", 6) == 0) name += 6;
     *out = mx_backend_find(name);
-    if (*out == NULL)
-        return mx_fail(why, -EINVAL, "--backend '%s' is not known: memext info lists them", name);
+    if (*out == NULL) return mx_fail(why, -EINVAL, "there is no backend '%s': memext info lists them", name);
     return 0;
 }
 

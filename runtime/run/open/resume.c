@@ -16,7 +16,7 @@ static int check_steps(struct mx_run *r, const char *place) {
     if (!mx_option_given(&r->o, "steps") || r->o.problem.nt >= r->note.time) return 0;
     mx_run_one_says(r);
     return mx_fail(&r->why, -EINVAL,
-                   "%.300s holds step %lld, and -t asks for %lld: a run cannot go back; give -t %lld or "
+                   "%.300s holds step %lld, and -t asks for %lld: a run cannot go back. Give -t %lld or "
                    "more, or leave -t out with --resume",
                    place, (long long)r->note.time, (long long)r->o.problem.nt, (long long)r->note.time);
 }
@@ -40,21 +40,20 @@ static int read_note(struct mx_run *r, struct mx_store_facts *store) {
     const char *place = mx_run_noted_place(r);
     int err = mx_store_see(place, &r->why, store);
     if (err == -ENOENT)
-        return mx_fail(&r->why, err, "%.300s holds no memext store: nothing to resume", place);
+        return mx_fail(&r->why, err, "%.300s holds no memext store, so there is nothing to resume", place);
     if (err < 0) return err;
     if (store->note_bytes == 0)
         return mx_fail(&r->why, -EINVAL,
-                       "%.300s holds no state that could be resumed: nothing was committed, or the algorithm "
-                       "rewrote its Buffers in "
-                       "place (redundant and stream can be resumed); start again without --resume",
+                       "%.300s holds no state to resume: nothing was committed, or the algorithm rewrote its "
+                       "Buffers in place (redundant and stream can be resumed). Start again without --resume",
                        store->place);
     err = mx_note_parse(store->note, store->note_bytes, &reason, &r->note);
     if (err < 0) return mx_fail(&r->why, err, "%.300s cannot be resumed: %.200s", store->place, reason.text);
     if (r->note.different)
-        return mx_fail(
-            &r->why, -EINVAL,
-            "the result in %.300s was verified and differs from the plain computation: it is not resumed",
-            store->place);
+        return mx_fail(&r->why, -EINVAL,
+                       "the result in %.300s differs from the plain computation (--verify), so the run "
+                       "cannot be resumed",
+                       store->place);
     return 0;
 }
 
@@ -78,8 +77,8 @@ static int open_pending(struct mx_run *r) {
     if (err == -EINVAL || err == -ENOENT) {
         const mx_why reason = r->why;
         mx_fail(&r->why, err,
-                "this run has committed nothing yet, and its initial values are not as they were when it "
-                "began (%.600s): start again without --resume",
+                "this run has committed nothing yet, and its initial values have changed since it began "
+                "(%.600s): start again without --resume",
                 reason.text[0] != 0 ? reason.text : path);
     }
     return err;
@@ -96,8 +95,8 @@ static void take_reader(struct mx_run *r) {
     if (align == 0 || (n->layout.plane_pitch_bytes % align == 0 && n->integrity_unit % align == 0)) return;
     if (mx_run_leads(r))
         mx_run_remark(r,
-                      "nothing is left to compute, and %s transfers multiples of %lld bytes: the store is "
-                      "read by mmap",
+                      "no step is left, and %s transfers multiples of %lld bytes, which this store does not "
+                      "match: mmap reads the store",
                       asked->name, (long long)align);
     r->o.backend = "mmap";
 }

@@ -16,8 +16,9 @@ int mx_run_take_sides(struct mx_run *r) {
     r->o.problem.sides = r->sides;
     if (r->resumed && (err = mx_run_same_sides(r, &given)) < 0) return err;
     if (!mx_sides_fixed(&r->sides, MX_DIM_X) && mx_option_given(&r->o, "column"))
-        return mx_fail(&r->why, -EINVAL,
-                       "--column cuts rows, and sides in x that are not fixed need whole ones; leave it out");
+        return mx_fail(
+            &r->why, -EINVAL,
+            "--column cuts rows, and sides in x other than fixed need whole rows: leave --column out");
     return 0;
 }
 

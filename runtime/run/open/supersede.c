@@ -10,8 +10,7 @@
 #include <xxhash.h>
 
 static int refuse(struct mx_run *r, const char *why) {
-    return mx_fail(&r->why, -EINVAL, "%.300s: the run would begin with the store that is there, %s",
-                   r->o.path, why);
+    return mx_fail(&r->why, -EINVAL, "the run cannot begin with the state in %.300s: %s", r->o.path, why);
 }
 
 /* Does a Buffer of this name, or its hashes, hold something of the state? */
@@ -32,21 +31,19 @@ static int check_extents(struct mx_run *r, const struct mx_problem *there) {
     const struct mx_problem *p = &r->o.problem;
     char here[MX_EXTENTS_TEXT], stored[MX_EXTENTS_TEXT];
     if (p->flat == there->flat && p->nx == there->nx && p->ny == there->ny && p->nz == there->nz) return 0;
-    return mx_fail(
-        &r->why, -EINVAL,
-        "%.300s holds a grid of %s interior cells, and the run that would begin with it has %s: the same "
-        "are needed, or another place",
-        r->o.path, mx_extents_text(there, stored), mx_extents_text(p, here));
+    return mx_fail(&r->why, -EINVAL,
+                   "%.300s holds a grid of %s interior cells, and the run that would begin with its state "
+                   "has %s: give the same size, or another place",
+                   r->o.path, mx_extents_text(there, stored), mx_extents_text(p, here));
 }
 
 static int take(struct mx_run *r, const struct mx_store_facts *store, struct mx_run_superseded *s) {
     mx_why reason = {""};
-    if (store->note_bytes == 0) return refuse(r, "which holds no state");
+    if (store->note_bytes == 0) return refuse(r, "the store holds no state");
     if (mx_note_parse(store->note, store->note_bytes, &reason, &s->note) < 0) return refuse(r, reason.text);
-    if (s->note.pending) return refuse(r, "which has committed nothing yet");
-    if (s->note.ranks > 0) return refuse(r, "which is one rank's of several: name another place");
-    if (s->note.different)
-        return refuse(r, "whose result was verified, and differs from the plain computation");
+    if (s->note.pending) return refuse(r, "the store has no commit yet");
+    if (s->note.ranks > 0) return refuse(r, "the store belongs to one rank of several; name another place");
+    if (s->note.different) return refuse(r, "its result differs from the plain computation (--verify)");
     s->digest = XXH3_64bits(store->note, store->note_bytes);
     for (uint32_t i = 0; i < store->n_extents; i++)
         if (holds_state(&s->note, store->extents[i].name))
@@ -56,8 +53,9 @@ static int take(struct mx_run *r, const struct mx_store_facts *store, struct mx_
 
 int mx_run_take_superseded(struct mx_run *r) {
     if (!r->o.supersede) return 0;
-    if (!mx_run_alone(r)) return refuse(r, "which ranks cannot: name another place, or leave --ranks out");
-    if (r->backend->anonymous) return refuse(r, "and the backend has no place: take another one");
+    if (!mx_run_alone(r))
+        return refuse(r, "several ranks cannot do that; name another place, or leave --ranks out");
+    if (r->backend->anonymous) return refuse(r, "the backend has no place; choose another backend");
     struct mx_store_facts *store = calloc(1, sizeof *store);
     r->superseded = calloc(1, sizeof *r->superseded);
     int err = store == NULL || r->superseded == NULL
@@ -67,7 +65,8 @@ int mx_run_take_superseded(struct mx_run *r) {
     if (err == 0) err = take(r, store, r->superseded);
     free(store);
     if (err == 0 && !r->o.quiet)
-        mx_run_remark(r, "begins with step %lld of the run in %.300s, which stays until the first commit",
+        mx_run_remark(r,
+                      "begins with step %lld of the run in %.300s, whose store stays until the first commit",
                       (long long)r->superseded->note.time, r->o.path);
     return err;
 }
@@ -77,7 +76,7 @@ int mx_run_keep_superseded(struct mx_run *r) {
     char text[MX_NOTE_BYTES + 1], name[16];
     const int64_t n = mx_device_former_note(r->device, text, sizeof text);
     if (n <= 0 || XXH3_64bits(text, (size_t)n) != s->digest)
-        return mx_fail(&r->why, -EBUSY, "%.300s was changed by another memext a moment ago: start again",
+        return mx_fail(&r->why, -EBUSY, "another memext changed %.300s a moment ago: start again",
                        r->report.device.place);
     const char *const seams = "faces";
     for (int32_t i = 0; i < MX_NOTE_MOST_BUFFERS; i++) {

@@ -8,7 +8,9 @@
 int mx_parts_hand_out(struct mx_run *r, const struct mx_taking *taking) {
     const int32_t n = mx_run_takings(r);
     if (n + 1 == MX_TAKINGS) /* one is left for the last sweep's checksum and output */
-        return mx_fail(&r->why, -EINVAL, "more than %d parts of a run ask for its states", MX_TAKINGS - 1);
+        return mx_fail(&r->why, -EINVAL,
+                       "more than %d parts of a run ask for its states: leave some of them out",
+                       MX_TAKINGS - 1);
     r->taking[n] = taking;
     return 0;
 }

@@ -63,15 +63,14 @@ static int check_stages(struct mx_run *r) {
     for (int32_t i = 0; i < n->n_until; i++)
         if (n->until[i].kind == MX_UNTIL_MAX_CHANGE || n->until[i].kind == MX_UNTIL_RMS_CHANGE)
             return mx_fail(&r->why, -EINVAL,
-                           "--until %s: a step of %lld stages keeps nothing of the state before it, so its "
-                           "change is not known: name a reduction of the kernel instead (MX_REDUCES)",
+                           "--until %s: a step of %lld stages does not keep the state before it, so its "
+                           "change is not known. Name a reduction of the kernel instead (MX_REDUCES)",
                            r->report.until[i], stages);
     if (r->report.check > 0 && n_reduces(r) == 0)
-        return mx_fail(
-            &r->why, -EINVAL,
-            "--check %lld: a step of %lld stages keeps nothing of the state before it, so its change "
-            "is not known: give the kernel a reduction (MX_REDUCES), or leave --check out",
-            (long long)r->report.check, stages);
+        return mx_fail(&r->why, -EINVAL,
+                       "--check %lld: a step of %lld stages does not keep the state before it, so its change "
+                       "is not known. Give the kernel a reduction (MX_REDUCES), or leave --check out",
+                       (long long)r->report.check, stages);
     return 0;
 }
 
@@ -171,8 +170,8 @@ static void say_noise(struct mx_run *r, const struct mx_norms_result *result) {
         n->said_noise = true;
         mx_run_remark(
             r,
-            "step %lld: the mean of %s has fallen from %.3g to %.3g, so its spread is that of rounding "
-            "errors and --until %s may never be met: give a floor, such as --until %s,floor=%.1g",
+            "step %lld: the mean of %s has fallen from %.3g to %.3g, so its spread is only rounding error "
+            "and --until %s may never be met: give a floor, such as --until %s,floor=%.1g",
             (long long)result->step, reduces(r)[u->reduce].name, before, mean, r->report.until[i],
             r->report.until[i], before * 1e-9);
     }

@@ -94,8 +94,8 @@ static int open_former_file(struct mx_run *r) {
     q->fd = mx_retry(mx_sys->open(r->o.probes_out, O_RDWR | O_CLOEXEC, 0));
     if (q->fd == -ENOENT)
         return mx_fail(&r->why, q->fd,
-                       "the traces of the first %lld steps are not in %.300s: name the file that the run "
-                       "began with as --probes-out",
+                       "the file with the traces of the first %lld steps, %.300s, does not exist: give the "
+                       "file that the run began with as --probes-out",
                        (long long)r->first_time, r->o.probes_out);
     if (q->fd < 0) return fail_file(r, q->fd);
     const int64_t nt = r->o.problem.nt;
@@ -172,7 +172,7 @@ static int cut_file(struct mx_run *r) {
 static int finish(struct mx_run *r) {
     int err = cut_file(r);
     if (err == 0 && (err = prepare(r, r->report.steps_done)) < 0)
-        mx_fail(&r->why, err, "the traces in %.300s could not be made durable: %s", r->o.probes_out,
+        mx_fail(&r->why, err, "the traces in %.300s could not be written to the device: %s", r->o.probes_out,
                 strerror(-err));
     return err;
 }

@@ -43,17 +43,18 @@ static int refuse(struct mx_run *r, const char *text) {
         if (strcmp(s->param_name[i], text) == 0)
             return mx_fail(
                 &r->why, -EINVAL,
-                "--time-step %s: the parameter has a value for each stage, and a step has one length: "
-                "give a number of seconds or another parameter; `none` leaves seconds out",
+                "--time-step %s: this parameter has a value for each stage of a step, and a step has one "
+                "length. Give a number of seconds or another parameter; `none` turns simulated seconds off",
                 text);
     const bool some = s != NULL && s->n_param > 0;
     char known[256] = "";
-    return mx_fail(
-        &r->why, -EINVAL,
-        "--time-step '%.100s' is no number of seconds such as 1e-3 or 1/8, and %s%s; `none` leaves "
-        "seconds out",
-        text, some ? "no parameter of the kernel, which has " : "there is no parameter",
-        some ? mx_param_names(s, known, sizeof known) : "");
+    return mx_fail(&r->why, -EINVAL,
+                   "--time-step '%.100s' is neither a number of seconds such as 1e-3 or 1/8 nor %s%s; `none` "
+                   "turns simulated seconds off",
+                   text,
+                   some ? "a parameter of the kernel, whose parameters are "
+                        : "a parameter, of which there are none",
+                   some ? mx_param_names(s, known, sizeof known) : "");
 }
 
 static int take(struct mx_run *r) {

@@ -83,20 +83,19 @@ int mx_run_check_snapshot_name(const mx_run *r, const char *option, const char *
         return 0;
     const bool folder = stat(mx_snapshot_whole, &st) == 0 && S_ISDIR(st.st_mode);
     if (strcmp(mx_snapshot_whole, directory) == 0)
-        return mx_fail(
-            why, -EINVAL,
-            place && folder
-                ? "%s %.300s is to hold the store, and --snapshot its files; name a directory for them alone"
-                : "%s %.300s is the directory of --snapshot; name another file",
-            option, mx_snapshot_whole);
+        return mx_fail(why, -EINVAL,
+                       place && folder ? "%s %.300s would hold both the store and the snapshots: name "
+                                         "another directory for --snapshot"
+                                       : "%s %.300s is the directory of --snapshot; name another file",
+                       option, mx_snapshot_whole);
     char *slash = strrchr(mx_snapshot_whole, '/');
     *slash = 0;
     if (strcmp(mx_snapshot_whole[0] != 0 ? mx_snapshot_whole : "/", directory) != 0) return 0;
     if (!mx_snapshot_name(slash + 1) && strcmp(slash + 1, note_name) != 0 && !is_temporary(slash + 1))
         return 0;
     return mx_fail(why, -EINVAL,
-                   "%s %.300s has the name of a file of --snapshot in its directory; name another file, or "
-                   "another directory for the snapshots",
+                   "%s %.300s has the name of a snapshot file, in the directory of --snapshot: name another "
+                   "file, or another directory for the snapshots",
                    option, path);
 }
 
@@ -228,15 +227,15 @@ int mx_snapshots_check(struct mx_run *r, struct mx_snapshots_found *f) {
         return mx_fail(&r->why, err, "the snapshots cannot be written to %.300s: %s; name another directory",
                        directory, strerror(-err));
     if (f->odd[0] != 0)
-        return mx_fail(&r->why, -EEXIST, "%.300s/%s is no regular file; remove it or name another directory",
-                       directory, f->odd);
+        return mx_fail(&r->why, -EEXIST,
+                       "%.300s/%s is not a regular file; remove it or name another directory", directory,
+                       f->odd);
     if (is_ours(r, f) || f->other[0] == 0) return 0;
     if (r->o.overwrite && f->strange[0] != 0)
-        return mx_fail(
-            &r->why, -EEXIST,
-            "%.300s/%s is no file of the snapshots that the directory's note tells of, and this run would "
-            "write one of that name: remove it, or name another directory",
-            directory, f->strange);
+        return mx_fail(&r->why, -EEXIST,
+                       "%.300s/%s is in the way: this run would write a snapshot of that name, and the "
+                       "directory's description does not list the file. Remove it, or name another directory",
+                       directory, f->strange);
     if (r->o.overwrite) return 0;
     return mx_fail(
         &r->why, -EEXIST,
@@ -268,14 +267,14 @@ int mx_snapshots_check_space(struct mx_run *r) {
     if (one > free_bytes)
         return mx_fail(
             &r->why, -ENOSPC,
-            "a snapshot takes %s, and %.300s has %s free; name another directory, or a larger STRIDE",
+            "a snapshot needs %s, and %.300s has %s free; name another directory, or give a larger STRIDE",
             mx_size(one).text, s->asked.directory, mx_size(free_bytes).text);
     if ((uint64_t)s->predicted_bytes > free_bytes && !r->o.quiet)
-        mx_run_remark(
-            r,
-            "the snapshots take %s, and %.300s has %s free: the run ends when it is full, and can be "
-            "resumed",
-            mx_size((uint64_t)s->predicted_bytes).text, s->asked.directory, mx_size(free_bytes).text);
+        mx_run_remark(r,
+                      "the snapshots need %s, and %.300s has %s free: the run stops when the file system is "
+                      "full, and can be resumed",
+                      mx_size((uint64_t)s->predicted_bytes).text, s->asked.directory,
+                      mx_size(free_bytes).text);
     return 0;
 }
 
@@ -306,7 +305,7 @@ int mx_snapshots_lock(struct mx_run *r) {
     struct mx_run_snapshots *s = &r->parts.snapshots;
     const char *directory = s->asked.directory;
     if (mkdir(directory, 0777) != 0 && errno != EEXIST)
-        return mx_fail(&r->why, -errno, "the directory %.300s cannot be made: %s", directory,
+        return mx_fail(&r->why, -errno, "the directory %.300s cannot be created: %s", directory,
                        strerror(errno));
     s->lock_fd = mx_retry(mx_sys->open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
     if (s->lock_fd < 0)

@@ -15,7 +15,7 @@ enum { WRITE_BACK_BYTES = 16 << 20 };
 
 static int fail_file(const struct mx_snapshot_file *f, int err, mx_why *why) {
     return mx_fail(why, err, "the snapshot %.300s cannot be written: %s%s", f->output.path, strerror(-err),
-                   err == -ENOSPC || err == -EDQUOT ? "; free space and go on with --resume" : "");
+                   err == -ENOSPC || err == -EDQUOT ? "; free space and resume the run with --resume" : "");
 }
 
 /* The file of a step that all ranks write to, until it has its name; what a killed run has left of it is a

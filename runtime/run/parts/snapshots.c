@@ -48,13 +48,12 @@ static int choose_fields(const struct mx_problem *p, const struct mx_run_fields 
         bool found = false;
         for (int32_t i = 0; i < s->n_files; i++) found |= strcmp(s->file[i].name, w) == 0;
         if (!found)
-            return mx_fail(
-                why, -EINVAL,
-                "--snapshot-fields: '%.60s' is no field of the state; give names with commas between "
-                "them%s",
-                w, p->system == NULL ? " (a built-in stencil has u)" : "");
+            return mx_fail(why, -EINVAL,
+                           "--snapshot-fields: '%.60s' is not a state field; give names of state fields with "
+                           "commas between them%s",
+                           w, p->system == NULL ? " (a built-in stencil has u)" : "");
     }
-    return s->n_files > 0 ? 0 : mx_fail(why, -EINVAL, "--snapshot-fields names no field of the state");
+    return s->n_files > 0 ? 0 : mx_fail(why, -EINVAL, "--snapshot-fields names no state field");
 }
 
 static int take_field_names(const struct mx_options *o, mx_why *why, struct mx_snapshots_asked *a) {
@@ -69,9 +68,10 @@ static int count_cells(const struct mx_problem *p, const struct mx_run_fields *f
                        struct mx_run_snapshots *s) {
     const int64_t extent[3] = {p->nz, p->ny, p->nx};
     if (s->asked.every > p->nt)
-        return mx_fail(why, -EINVAL,
-                       "--snapshot every %lld steps of %lld: there would be none; give a number up to %lld",
-                       (long long)s->asked.every, (long long)p->nt, (long long)p->nt);
+        return mx_fail(
+            why, -EINVAL,
+            "--snapshot every %lld steps makes no snapshot in %lld steps: give a number up to %lld",
+            (long long)s->asked.every, (long long)p->nt, (long long)p->nt);
     for (int i = 0; i < 3; i++) s->cells[i] = (extent[i] + s->asked.stride - 1) / s->asked.stride;
     return choose_fields(p, fields, why, s);
 }
@@ -84,22 +84,20 @@ static int take_options(struct mx_run *r) {
     if (o->snapshot_every == 0) return 0;
     int err = mx_snapshots_directory(r, a->directory);
     if (err < 0)
-        return mx_fail(
-            &r->why, err,
-            "--snapshot %.300s: the directory cannot be had: %s; make the one that it is to lie in",
-            o->snapshot_directory, strerror(-err));
+        return mx_fail(&r->why, err,
+                       "--snapshot %.300s: the directory cannot be used: %s; create the directory above it",
+                       o->snapshot_directory, strerror(-err));
     a->every = o->snapshot_every;
     a->stride = o->snapshot_stride;
     if ((err = take_field_names(o, &r->why, a)) < 0) return err;
     if (!r->resumed || former->every == 0) return 0;
     if (a->every == former->every && a->stride == former->stride && strcmp(a->fields, former->fields) == 0)
         return 0;
-    return mx_fail(
-        &r->why, -EINVAL,
-        "%.300s holds a run with a snapshot every %lld steps of one cell of %lld%s%.100s: give the "
-        "same with --resume, or leave --snapshot and --snapshot-fields out",
-        o->path, (long long)former->every, (long long)former->stride, former->fields[0] != 0 ? " of " : "",
-        former->fields);
+    return mx_fail(&r->why, -EINVAL,
+                   "%.300s holds a run with a snapshot every %lld steps of one cell of %lld%s%.100s: give "
+                   "the same values with --resume, or leave --snapshot and --snapshot-fields out",
+                   o->path, (long long)former->every, (long long)former->stride,
+                   former->fields[0] != 0 ? " of " : "", former->fields);
 }
 
 static int take(struct mx_run *r) {

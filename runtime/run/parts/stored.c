@@ -27,9 +27,11 @@ static int take(struct mx_run *r) {
         const int k = find(system, words->word[i]);
         if (k < 0) return refuse(r, words->word[i], "the kernel has no reduction of this name");
         if (mx_form(&r->o.problem) == MX_STAGGERED)
-            return refuse(r, words->word[i], "the two arrays of a staggered kernel are not stored together");
-        if (!mx_run_alone(r)) return refuse(r, words->word[i], "a rank has a part of the state alone");
-        if (r->report.check == 0) return refuse(r, words->word[i], "check says at which steps");
+            return refuse(r, words->word[i],
+                          "a staggered kernel never stores its two arrays at the same time");
+        if (!mx_run_alone(r)) return refuse(r, words->word[i], "a rank has only a part of the state");
+        if (r->report.check == 0)
+            return refuse(r, words->word[i], "it needs the option check, which says at which steps");
         s->number[s->n] = k;
         s->reduce[s->n++] = system->reduce[k];
     }

@@ -44,9 +44,10 @@ int mx_run_agree_plan(struct mx_run *r, int (*make)(struct mx_run *r)) {
         if (err < 0) return err;
         r->ranks.silent = shared.err < 0 && q->rank != q->planner;
         if (shared.err < 0)
-            return q->rank == q->planner ? shared.err
-                                         : mx_fail(&r->why, shared.err,
-                                                   "rank %d, which plans for all, found no plan", q->planner);
+            return q->rank == q->planner
+                       ? shared.err
+                       : mx_fail(&r->why, shared.err, "rank %d, which plans for all ranks, found no plan",
+                                 q->planner);
         const int mine = q->rank == q->planner ? 0 : take_plan(r, &shared.plan, shared.planes);
         refused = mine < 0;
         mx_why reason = r->why;
@@ -56,12 +57,12 @@ int mx_run_agree_plan(struct mx_run *r, int (*make)(struct mx_run *r)) {
         if (shared.last) {
             if (mine < 0) return r->why = reason, mine;
             q->silent = true;
-            return mx_fail(&r->why, -EINVAL, "the plan does not do for another rank, which says why");
+            return mx_fail(&r->why, -EINVAL, "another rank cannot use the plan; its message says why");
         }
         r->request.most_bt = shared.plan.bt - shared.plan.bt / 8 - 1;
         if (r->request.most_bt < 1) r->request.most_bt = 1;
     }
-    return mx_fail(&r->why, -EINVAL, "no plan does for all ranks");
+    return mx_fail(&r->why, -EINVAL, "no plan fits all ranks");
 }
 
 /* ------------------------------------------------------------------ state */
@@ -120,8 +121,8 @@ static int share_note(struct mx_run *r, int newest) {
     if (b == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the note of another rank");
     int err = r->ranks.rank == newest ? mx_note_print(&r->note, b->text, sizeof b->text) : 0;
     if (err < 0)
-        mx_fail(&r->why, err, "the note of rank %d cannot be handed to the others: %s", newest,
-                strerror(-err));
+        mx_fail(&r->why, err, "the store description (note) of rank %d cannot be sent to the other ranks: %s",
+                newest, strerror(-err));
     else
         err = mx_link_share(r->ranks.link, MX_CHANNEL_RUN, newest, b->text, sizeof b->text, &r->why);
     if (err == 0 && r->ranks.rank != newest) {
@@ -147,7 +148,7 @@ static int go_back(struct mx_run *r, const struct state *least) {
     if (ahead && mx_note_moment_before(n) != least->moment)
         return mx_fail(&r->why, -EINVAL,
                        "the store of rank %d holds steps %lld and %lld, and the store of another rank holds "
-                       "step %lld: they are of different runs; give the -d that the run began with",
+                       "step %lld, so they belong to different runs: give the -d that the run began with",
                        r->ranks.rank, (long long)n->time, (long long)n->before_time, (long long)least->time);
     /* This rank was a commit ahead when the run ended: that one is done again. */
     r->ranks.went_back = ahead;

@@ -11,12 +11,11 @@ int mx_run_check_rank(struct mx_run *r, const char *place) {
     const struct mx_run_ranks *q = &r->ranks;
     if (r->recut.asked) return 0;
     if (mx_run_alone(r) && mx_is_cut(b))
-        return mx_fail(
-            &r->why, -EINVAL,
-            "%.300s holds %ss %lld to %lld of a run of %d ranks: resume it with the -d that it began with, "
-            "which has the stores of all",
-            place, mx_plane_word(b->flat), (long long)b->first_plane, (long long)(b->first_plane + b->nz - 1),
-            r->note.ranks);
+        return mx_fail(&r->why, -EINVAL,
+                       "%.300s holds %ss %lld to %lld of a run of %d ranks: resume with the -d that the run "
+                       "began with, which has the stores of all ranks",
+                       place, mx_plane_word(b->flat), (long long)b->first_plane,
+                       (long long)(b->first_plane + b->nz - 1), r->note.ranks);
     if (!mx_run_alone(r) && (r->note.ranks != q->ranks || r->note.rank != q->rank))
         return mx_fail(&r->why, -EINVAL,
                        "%.300s is the store of rank %d of %d, and this is rank %d of %d: to resume with "
@@ -59,12 +58,11 @@ int mx_run_cut(struct mx_run *r) {
         r->file_layout[i].offset_bytes += r->o.problem.first_plane * r->file_layout[i].plane_pitch_bytes;
     const struct mx_problem *a = &r->o.problem, *b = &r->note.problem;
     if (mx_run_has_store(r) && (a->first_plane != b->first_plane || a->nz != b->nz))
-        return mx_fail(
-            &r->why, -EINVAL,
-            "the store of rank %d holds %ss %lld to %lld of %lld, and of %d ranks it has %lld to %lld: the "
-            "store is damaged",
-            r->ranks.rank, mx_plane_word(b->flat), (long long)b->first_plane,
-            (long long)(b->first_plane + b->nz - 1), (long long)mx_all_planes(b), r->ranks.ranks,
-            (long long)a->first_plane, (long long)(a->first_plane + a->nz - 1));
+        return mx_fail(&r->why, -EINVAL,
+                       "the store of rank %d is damaged: it holds %ss %lld to %lld of %lld, but with %d "
+                       "ranks it must hold %lld to %lld",
+                       r->ranks.rank, mx_plane_word(b->flat), (long long)b->first_plane,
+                       (long long)(b->first_plane + b->nz - 1), (long long)mx_all_planes(b), r->ranks.ranks,
+                       (long long)a->first_plane, (long long)(a->first_plane + a->nz - 1));
     return 0;
 }

@@ -40,13 +40,14 @@ static int take_one(struct mx_run *r, const struct mx_stored *s, int32_t k, int6
     if (!s->have_note || n->run != r->note.run || n->cut != r->note.cut || n->ranks != r->note.ranks ||
         n->rank != k || n->problem.first_plane != next_plane)
         return mx_fail(&r->why, -EINVAL,
-                       "%.300s is no store of rank %d of the same run as the other stores: give the -d that "
-                       "the run began with",
+                       "%.300s is not the store of rank %d in the same run as the other stores: give the -d "
+                       "that the run began with",
                        f->path, k);
     const bool newest = mx_note_moment(n) == r->recut.moment;
     if (!newest && (n->ranks == 0 || mx_note_moment_before(n) != r->recut.moment))
-        return mx_fail(&r->why, -EINVAL, "%.300s holds no step %lld, which the others have in common",
-                       f->path, (long long)r->recut.time);
+        return mx_fail(&r->why, -EINVAL,
+                       "%.300s does not hold step %lld, which the other stores have in common", f->path,
+                       (long long)r->recut.time);
     f->first_plane = n->problem.first_plane;
     f->planes = n->problem.nz;
     f->buffer = newest ? n->buffer : n->before_buffer;
@@ -87,9 +88,9 @@ static int check_ability(struct mx_run *r) {
     for (int32_t i = 0; i < n->fields.n && mx_sides_periodic(&n->sides, MX_DIM_Z); i++)
         if (n->fields.field[i].in_place && n->fields.field[i].alike == 0)
             return mx_fail(&r->why, -ENOTSUP,
-                           "the run in %.300s reads its field %s in place, which ranks around a periodic z "
-                           "cannot do: resume it by itself",
-                           r->recut.base, n->fields.field[i].name);
+                           "the run in %.300s reads its field %s in place, which several ranks cannot do "
+                           "with %c=periodic: resume it with one rank",
+                           r->recut.base, n->fields.field[i].name, mx_axis_name(&n->problem, MX_DIM_Z));
     return 0;
 }
 
@@ -100,7 +101,8 @@ static int wait_for_begun(struct mx_run *r, const struct mx_former *f, struct mx
     int err = 0;
     for (int i = 0; err == 0 && r->recut.pending && s->facts.in_use; i++) {
         if (i == MOST_WAITS)
-            return mx_fail(&r->why, -EBUSY, "%.300s is in use by another memext; wait for it", f->path);
+            return mx_fail(&r->why, -EBUSY, "%.300s is in use by another memext: wait until that one ends",
+                           f->path);
         nanosleep(&(struct timespec){0, WAIT_NS}, NULL);
         err = mx_stored_look(f->path, &r->why, s);
     }
@@ -117,7 +119,7 @@ int mx_run_take_former(struct mx_run *r, bool *kept) {
         err = mx_stored_look(f->path, &r->why, s);
         if (err == -ENOENT)
             mx_fail(&r->why, err,
-                    "%.300s, the store of rank %d of %d, cannot be found from this rank: to resume with "
+                    "%.300s, the store of rank %d of %d, cannot be opened from this rank: to resume with "
                     "another number of ranks, every rank must be able to read all stores of the run",
                     f->path, k, c->ranks);
         if (err == 0) err = wait_for_begun(r, f, s);
@@ -126,11 +128,12 @@ int mx_run_take_former(struct mx_run *r, bool *kept) {
         next += f->planes;
     }
     if (err == 0 && next != mx_all_planes(&r->note.problem))
-        err = mx_fail(&r->why, -EINVAL, "the stores in %.300s do not hold the whole grid", c->base);
+        err = mx_fail(&r->why, -EINVAL,
+                      "the stores in %.300s do not hold the whole grid: give the -d that the run began with",
+                      c->base);
     free(s);
     if (err == 0 && r->note.pending != c->pending) /* a run that was alive has gone on */
-        err = mx_fail(&r->why, -EBUSY, "%.300s was changed by another memext a moment ago: start again",
-                      c->base);
+        err = mx_fail(&r->why, -EBUSY, "another memext changed %.300s a moment ago: start again", c->base);
     if (err == 0) turn_note(r);
     return err;
 }

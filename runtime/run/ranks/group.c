@@ -48,10 +48,9 @@ int mx_run_open_ranks(struct mx_run *r) {
     struct mx_run_ranks *q = &r->ranks;
     if (r->o.link != NULL && strcmp(r->o.link, "mpi") == 0 &&
         (ops == NULL || strcmp(ops->name, "mpi") != 0) && !r->o.dry_run)
-        return mx_fail(
-            &r->why, -ENOTSUP,
-            "--link mpi is for ranks that mpirun has started: mpirun -n P memext run ..., or --ranks "
-            "P with the link local");
+        return mx_fail(&r->why, -ENOTSUP,
+                       "--link mpi needs ranks that mpirun has started: use mpirun -n P memext run ..., or "
+                       "--ranks P with --link local");
     if (ops == NULL || (r->o.link != NULL && strcmp(r->o.link, ops->name) != 0)) return 0;
     int err = mx_link_open(ops, &r->why, &q->link);
     if (err < 0) return err;
@@ -65,7 +64,7 @@ int mx_run_open_ranks(struct mx_run *r) {
         return 0;
     }
     if (mx_option_given(&r->o, "ranks") && r->o.ranks != q->ranks)
-        return mx_fail(&r->why, -EINVAL, "--ranks says %lld, and %d were started; leave it out",
+        return mx_fail(&r->why, -EINVAL, "--ranks gives %lld, and %d ranks were started: leave --ranks out",
                        (long long)r->o.ranks, q->ranks);
     if (q->rank > 0) {
         r->o.quiet = true;
@@ -139,7 +138,7 @@ int mx_run_agree_error(struct mx_run *r, int mine) {
         err = all[first];
         q->silent = !mx_run_alone(r) && q->rank != first;
         if (q->silent)
-            mx_fail(&r->why, err, "rank %d cannot begin, and says why", first);
+            mx_fail(&r->why, err, "rank %d cannot begin; its message says why", first);
         else
             r->why = reason;
     }

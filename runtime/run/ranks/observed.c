@@ -13,8 +13,9 @@ static int open_nameless(struct mx_run *r, int *fd, FILE **out) {
     *out = tmpfile();
     *fd = *out != NULL ? fcntl(fileno(*out), F_DUPFD_CLOEXEC, 3) : -1;
     if (*fd >= 0) return 0;
-    const int err = mx_fail(&r->why, -errno, "no temporary file for what rank %d observes: %s", r->ranks.rank,
-                            strerror(errno));
+    const int err =
+        mx_fail(&r->why, -errno, "no temporary file can be made for the timeline or trace of rank %d: %s",
+                r->ranks.rank, strerror(errno));
     if (*out != NULL) fclose(*out);
     return *out = NULL, err;
 }
@@ -42,7 +43,9 @@ static int join_observed(struct mx_run *r, int which, const char *option, mx_why
     struct mx_run_ranks *q = &r->ranks;
     const int own = which == 0 ? r->outputs.timeline.fd : r->outputs.trace.fd;
     if (q->rank == 0 && own < 0)
-        return mx_fail(why, -EINVAL, "rank 0 has no %s: give it to all ranks, or to rank 0 alone", option);
+        return mx_fail(why, -EINVAL,
+                       "another rank has --%s and rank 0 has not: give it to all ranks, or to rank 0 alone",
+                       option);
     int err = q->rank > 0 && lseek(q->observed_fd[which], 0, SEEK_SET) < 0 ? -errno : 0;
     for (int i = 1; i < q->ranks && err == 0; i++)
         if (q->rank == 0 || q->rank == i)

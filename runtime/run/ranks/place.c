@@ -23,15 +23,15 @@ int mx_run_check_own_place(struct mx_run *r) {
     const char *path = r->o.path;
     if (path == NULL || strstr(path, "%r") != NULL || (stat(path, &st) == 0 && S_ISDIR(st.st_mode))) return 0;
     return mx_fail(&r->why, -EINVAL,
-                   "%.300s would be the place of every rank: give a directory, or one with %%r, which is the "
-                   "rank's number",
+                   "%.300s would be the place of every rank: give a directory, or a name with %%r, which "
+                   "stands for the number of the rank",
                    path);
 }
 
 int mx_run_take_folder(struct mx_run *r, const char *path) {
     struct mx_run_ranks *q = &r->ranks;
     const int err = mx_folder_take(path, &q->folder_fd);
-    if (err < 0) return mx_fail(&r->why, err, "%.300s cannot be made: %s", path, strerror(-err));
+    if (err < 0) return mx_fail(&r->why, err, "%.300s cannot be created: %s", path, strerror(-err));
     snprintf(q->folder, sizeof q->folder, "%s", path);
     return 0;
 }

@@ -125,8 +125,8 @@ static int make_own(struct mx_run *r) {
         mx_run_one_says(r);
         return mx_fail(
             &r->why, -ENOTSUP,
-            "%.300s is a single store, and a resume with another number of ranks keeps the old stores beside "
-            "the new ones: resume with %d ranks, or begin the run with directories as places",
+            "%.300s is a single store. A resume with another number of ranks keeps the old stores beside the "
+            "new ones: resume with %d ranks, or begin the run with directories as places",
             outer, c->ranks);
     }
     if (err == 0) err = mx_place_of(c->base, r->ranks.ranks, r->ranks.rank, 0, outer);
@@ -135,7 +135,7 @@ static int make_own(struct mx_run *r) {
     if (r->o.dry_run) return 0;
     if (mx_is_rank(&r->ranks) && (err = mx_run_take_folder(r, outer)) < 0) return err;
     err = mx_folder_take(c->own, &c->own_fd);
-    return err < 0 ? mx_fail(&r->why, err, "%.300s cannot be made: %s", c->own, strerror(-err)) : 0;
+    return err < 0 ? mx_fail(&r->why, err, "%.300s cannot be created: %s", c->own, strerror(-err)) : 0;
 }
 
 static int take_choice(struct mx_run *r, const struct choice *found) {
@@ -225,7 +225,7 @@ int mx_run_find_state(struct mx_run *r) {
 int mx_run_check_ranks(struct mx_run *r) {
     if (mx_run_alone(r) && r->o.rank_weights != NULL && !r->o.dry_run)
         return mx_fail(&r->why, -EINVAL,
-                       "--rank-weights is for several ranks, and this is one; leave it out");
+                       "--rank-weights needs several ranks, and this run has one: leave --rank-weights out");
     if (mx_run_alone(r)) return mx_run_find_state(r);
     mx_run_one_says(r);
     int err = mx_run_check_own_place(r);

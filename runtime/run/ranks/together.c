@@ -18,7 +18,7 @@ static int join_file(struct mx_run *r, struct mx_grid_file *file, const struct m
     if (err < 0) return err;
     if (named && place.path[0] == 0)
         return mx_fail(&r->why, -ENOTSUP,
-                       "several ranks write the result to one file, and %.300s is no file in a directory: "
+                       "several ranks write the result to one file, and %.300s is not a file in a directory: "
                        "name a regular file for the result",
                        file->path);
     err = first || place.path[0] == 0 ? 0 : mx_grid_file_join(file, &place, grid, &r->why);
@@ -100,7 +100,7 @@ int mx_run_leave_neighbours(struct mx_run *r, int err) {
     if (mx_run_alone(r)) return err;
     mx_link_counters(r->ranks.link, &r->ranks.sent_bytes, &r->ranks.received_bytes);
     if (err == -ECONNRESET && strstr(r->why.text, "rank") == NULL)
-        mx_fail(&r->why, err, "another rank has ended while all committed, so this one ends too");
+        mx_fail(&r->why, err, "another rank died during a commit, so this rank stops");
     return err;
 }
 

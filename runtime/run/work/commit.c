@@ -84,7 +84,7 @@ static int publish_result(struct mx_run *r) {
     if (err == 0) return 0;
     const char *why = mx_parts_failed(r);
     if (why != NULL) return mx_fail(&r->why, err, "%s", why);
-    return mx_fail(&r->why, err, "the files beside the result (snapshots, traces) could not be completed: %s",
+    return mx_fail(&r->why, err, "the other files of the run (snapshots, traces) could not be completed: %s",
                    strerror(-err));
 }
 

@@ -208,13 +208,12 @@ static int64_t least_bytes(const struct mx_run *r) {
 int mx_run_check_edit_dram(struct mx_run *r) {
     const uint64_t least = (uint64_t)least_bytes(r), there = r->report.dram_budget_bytes;
     if (!r->edit.state || least <= there) return 0;
-    return mx_fail(
-        &r->why, -ENOMEM,
-        "a change of the state holds %d %ss of %.1f MiB, and the run has %.1f MiB for them: give it %.1f "
-        "MiB more with --dram",
-        4 * parts_of(r), mx_plane_word(r->o.problem.flat),
-        (double)r->report.layout.plane_pitch_bytes / 1048576, (double)there / 1048576,
-        (double)(least - there) / 1048576 + 0.1);
+    return mx_fail(&r->why, -ENOMEM,
+                   "to change the state, the run must hold %d %ss of %.1f MiB each in DRAM, and %.1f MiB are "
+                   "free: raise --dram by %.1f MiB",
+                   4 * parts_of(r), mx_plane_word(r->o.problem.flat),
+                   (double)r->report.layout.plane_pitch_bytes / 1048576, (double)there / 1048576,
+                   (double)(least - there) / 1048576 + 0.1);
 }
 
 /* What is free, in halves of all streams. */

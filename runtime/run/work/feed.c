@@ -178,8 +178,8 @@ int mx_run_fuse_unchanged(struct mx_run *r, mx_why *why) {
         err = mx_field_unchanged(f, why);
         if (err == -ESTALE)
             mx_fail(why, err,
-                    "%.300s has changed while it was read, and nothing was committed before that: start "
-                    "again, or with --no-fuse, which reads it before the work",
+                    "%.300s changed while the run read it, and nothing was committed before. Start again, or "
+                    "give --no-fuse, which reads the file before the first sweep",
                     f->path);
     }
     return err;

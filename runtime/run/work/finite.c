@@ -172,15 +172,14 @@ static const char *describe(const struct mx_run *r, const struct mx_nonfinite *n
 static const char *way_out(const struct mx_run *r, char *text, size_t capacity) {
     const char *anew = "start again with a smaller time step, or with --nonfinite ignore";
     if (r->committed)
-        snprintf(
-            text, capacity,
-            "step %lld is the last one committed: start again with a smaller time step, or go on from there "
-            "with --resume --nonfinite ignore",
-            (long long)r->note.time);
+        snprintf(text, capacity,
+                 "the last commit is step %lld: start again with a smaller time step, or resume from the "
+                 "commit with --resume --nonfinite ignore",
+                 (long long)r->note.time);
     else if (r->backend->anonymous)
-        snprintf(text, capacity, "the backend %s keeps no commit: %s", r->backend->name, anew);
+        snprintf(text, capacity, "the backend %s keeps no commits: %s", r->backend->name, anew);
     else
-        snprintf(text, capacity, "%s%s rewrites its Buffers in place, so the states before are gone: %s",
+        snprintf(text, capacity, "%s%s rewrites its Buffers in place, so no earlier state is left: %s",
                  r->tuned.shape.in_place && r->algorithm->resumable ? "--in-place with " : "",
                  r->algorithm->name, anew);
     return text;
@@ -199,17 +198,15 @@ void mx_run_say_nonfinite(struct mx_run *r) {
     if (!mx_run_alone(r)) r->report.steps_done = odd->from;
     if (r->finite.edited) {
         mx_fail(&r->why, -EDOM,
-                "the changed state of step %lld has %s: nothing was changed in the store; give numbers that "
-                "are finite, or take them as they are with --nonfinite ignore",
+                "the changed state of step %lld has %s, so the store was left unchanged: give finite "
+                "numbers, or accept these with --nonfinite ignore",
                 (long long)r->first_time, found);
         return;
     }
     if (r->finite.initial) {
-        mx_fail(
-            &r->why, -EDOM,
-            "the initial grid has %s: give a grid without them, or take them as they are with --nonfinite "
-            "ignore",
-            found);
+        mx_fail(&r->why, -EDOM,
+                "the initial grid has %s: give finite numbers, or accept these with --nonfinite ignore",
+                found);
         return;
     }
     way_out(r, out, sizeof out);

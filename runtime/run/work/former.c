@@ -42,8 +42,7 @@ static int check_unchanged(struct reader *e, const struct mx_former *f) {
     now->size = sizeof *now;
     int err = mx_store_see(f->path, &e->r->why, now);
     if (err == 0 && now->generation != f->generation)
-        err = mx_fail(&e->r->why, -EBUSY, "%.300s was changed by another memext a moment ago: start again",
-                      f->path);
+        err = mx_fail(&e->r->why, -EBUSY, "another memext changed %.300s a moment ago: start again", f->path);
     free(now);
     return err;
 }
@@ -125,8 +124,8 @@ static int read_plane(struct reader *e, const struct mx_former *f, int64_t z) {
                                  mx_block_data(e->block)};
     mx_ticket *ticket = NULL;
     if (span.offset_bytes + span.bytes > mx_buffer_bytes(e->buffer))
-        return mx_fail(&e->r->why, -EIO, "%.300s is shorter than its note says: the store is damaged",
-                       f->path);
+        return mx_fail(&e->r->why, -EIO,
+                       "the store is damaged: %.300s is shorter than its description (note) says", f->path);
     int err = mx_buffer_read(e->buffer, &span, 1, &ticket);
     if (err == 0) err = mx_wait(ticket);
     e->r->recut.read_bytes += span.bytes;

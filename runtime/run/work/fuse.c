@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 enum { LONGEST_ROW_BYTES = 2 << 20, MADE_AGAIN_S = 30 };
-static const char many_windows[] = "a sweep has too many levels to be looked at";
+static const char many_windows[] = "a sweep has too many levels for this analysis";
 
 /* ------------------------------------------------------------------ what can be done at once */
 
@@ -25,22 +25,22 @@ static bool from_program(const struct mx_run *r) {
 static const char *hindrance(const struct mx_run *r) {
     if (r->o.no_fuse) return "--no-fuse";
     if (r->backend->face != MX_FACE_TRANSFER) return "the backend maps its Buffers";
-    if (r->accel != NULL) return "the sweeps are an accelerator's";
+    if (r->accel != NULL) return "an accelerator computes the sweeps";
     if (!mx_run_resumable(r)) return "the algorithm rewrites its Buffers in place";
-    if (r->tuned.shape.pairs) return "the kernel reads the old value";
+    if (r->tuned.shape.pairs) return "the kernel reads the old value of a cell";
     if (r->o.integrity || r->note.integrity_unit > 0) return "--integrity checks what is stored";
-    if (r->request.reserve_paper) return "--reserve paper has no memory for it";
+    if (r->request.reserve_paper) return "--reserve paper leaves no memory for it";
     return r->rest.nt == 0 ? "no step is left" : NULL;
 }
 
 static const char *source_hindrance(const struct mx_run *r) {
     const char *why = hindrance(r);
     if (why != NULL) return why;
-    if (r->superseded != NULL) return "the state is in the store that the run supersedes";
-    if (r->recut.asked) return "the state is in the stores of another number of ranks";
-    if (r->resumed && !r->note.pending) return "the store holds the state";
-    if (mx_run_edits(r)) return "the state is changed first";
-    if (r->report.layout.row_bytes > LONGEST_ROW_BYTES) return "rows are too long";
+    if (r->superseded != NULL) return "the run begins with the state of another store";
+    if (r->recut.asked) return "the state must be divided among the ranks first";
+    if (r->resumed && !r->note.pending) return "the run resumes from a stored state";
+    if (mx_run_edits(r)) return "the run changes its state first";
+    if (r->report.layout.row_bytes > LONGEST_ROW_BYTES) return "rows are longer than 2 MiB";
     return from_program(r) ? "a program gives the grid" : NULL;
 }
 
@@ -109,8 +109,8 @@ static void take_outputs(struct mx_run *r) {
 
 static int pending_changed(struct mx_run *r, const char *path) {
     return mx_fail(&r->why, -EINVAL,
-                   "%.300s has changed since the run began with it, and nothing was committed before that: "
-                   "start again without --resume",
+                   "%.300s has changed since the run began with it, and nothing was committed before: start "
+                   "again without --resume",
                    path);
 }
 
@@ -207,7 +207,7 @@ static int decide_together(struct mx_run *r) {
     bool reads = !u->source, stores = !u->only;
     int err = mx_run_agree_any(r, &reads);
     if (err == 0) err = mx_run_agree_any(r, &stores);
-    if (err == 0 && reads && u->source) leave_source(u, "another rank cannot");
+    if (err == 0 && reads && u->source) leave_source(u, "another rank cannot do it");
     if (err == 0 && stores && u->only) u->only = false, u->unstored_bytes = 0;
     return err;
 }

@@ -7,7 +7,7 @@
 int mx_run_no_hashes(struct mx_run *r, const char *buffer, int err) {
     return mx_fail(
         &r->why, err,
-        "the hashes of the Buffer \"%s\" of %.300s %s%s: the store is damaged, start again without --resume",
+        "the store is damaged: the hashes of the Buffer \"%s\" of %.300s %s%s; start again without --resume",
         buffer, r->report.device.place,
         err == -EBADMSG ? "have changed" : "cannot be read: ", err == -EBADMSG ? "" : strerror(-err));
 }

@@ -113,11 +113,10 @@ int mx_run_check_note(struct mx_run *r) {
     char text[MX_NOTE_BYTES];
     if (r->resumed && r->o.edit_params.n > 0 &&
         mx_note_print(&r->note, text, sizeof text - MORE_BYTES) == -ENOSPC)
-        return mx_fail(
-            &r->why, -ENAMETOOLONG,
-            "a store has room for a note of %d bytes, and --edit-param of so many parameters does not fit: "
-            "change fewer of them",
-            (int)sizeof text - MORE_BYTES);
+        return mx_fail(&r->why, -ENAMETOOLONG,
+                       "a store describes its run in at most %d bytes, and the values of --edit-param do not "
+                       "fit: change fewer parameters",
+                       (int)sizeof text - MORE_BYTES);
     if (r->resumed || r->backend->anonymous) return 0;
     int err = mx_run_begin_note(r);
     if (err < 0) return err;
@@ -125,8 +124,8 @@ int mx_run_check_note(struct mx_run *r) {
     r->note.pending = r->fuse.source;
     if (mx_note_print(&r->note, text, sizeof text - MORE_BYTES) != -ENOSPC) return 0;
     return mx_fail(&r->why, -ENAMETOOLONG,
-                   "a store names the files that its run began with in %d bytes, and these need more: use "
-                   "shorter paths",
+                   "the input paths are longer than the store can hold (its description of the run has at "
+                   "most %d bytes): use shorter paths",
                    (int)sizeof text - MORE_BYTES);
 }
 

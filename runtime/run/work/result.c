@@ -94,8 +94,8 @@ int mx_run_hand_over_result(struct mx_run *r) {
         mx_why reason = r->why;
         mx_fail(&r->why, err,
                 r->fuse.only
-                    ? "%.300s; the last sweep can be made again: memext run --resume -d %.150s --output FILE"
-                    : "%.300s; the result is safe in the store: memext export %.150s -o FILE",
+                    ? "%.300s; compute the last sweep again with memext run --resume -d %.150s --output FILE"
+                    : "%.300s; the store still has the result: memext export %.150s -o FILE",
                 reason.text[0] != 0 ? reason.text : strerror(-err), mx_run_committed_place(r));
     }
     return err;

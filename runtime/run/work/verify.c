@@ -53,8 +53,8 @@ static int check_whole(struct mx_run *r, uint64_t left) {
     if (need >= left)
         return mx_fail(
             &r->why, -ENOMEM,
-            "--verify of ranks is made by rank 0 in its DRAM, where two whole grids take %s, and %s are "
-            "left: raise --dram, or compare the checksum with that of a run by itself",
+            "--verify with several ranks computes on rank 0, where two whole grids need %s of DRAM and %s is "
+            "free: raise --dram, or compare the checksum with that of a run with one rank",
             mx_size(need).text, mx_size(left).text);
     const struct mx_after after = after_whole(r, &layout);
     const struct mx_verification v = {
