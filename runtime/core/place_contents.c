@@ -47,8 +47,7 @@ static int refuse_run(const struct mx_found *f, mx_why *why) {
         [MX_RUN_UNDER_WAY] = "an interrupted run; continue it with --resume, or discard it with --force",
         [MX_RUN_DONE] = "a finished run; save its result with memext export, or discard it with --force",
         [MX_RUN_KEPT] =
-            "a finished run that was kept; save its result with memext export, or discard it with "
-            "--force",
+            "a finished run that was kept; save it with memext export, or discard it with --force",
     };
     return mx_fail(why, -EEXIST, "%.300s holds %s", f->path, texts[f->super.finished]);
 }

@@ -217,7 +217,7 @@ class Ways:
             (r"is not possible with .* which computes one end of the grid long before", self.around(self.outer()) and run.algorithm in (None, "direct", "resident", *SKEWED)),
             (r"computes a (sum|top|low) that is NaN", min(p.n) <= 3 and any(one.test for one in k.reductions)),  # no cell meets the condition
             (r"holds no state to resume", run.resume and run.at == 0),
-            (r"by direct transfers|each hash of this store covers", run.resume and run.backend in ("uring", "aio")),
+            (r"direct transfers|each hash of this store covers", run.resume and run.backend in ("uring", "aio")),
             (r"would transfer parts of planes|rows without their padding", run.resume or run.integrity),
             (r"which several ranks cannot do with [yz]=periodic", run.resume and run.ranks > 1 and self.around(self.outer()[-1:])),
             (r"no swap space is active", run.backend == "swap"),  # the machine's, which may go at any moment

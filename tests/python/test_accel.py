@@ -304,7 +304,7 @@ def test_refusals(memext, place, words, naming):
 
 
 def test_every_key_is_in_the_manual(memext, place):
-    keys = re.findall(r"(\w+)=", memext.refused("run", *GRID, "-d", place, "--accel", "host,speed=3", naming="speed").stderr.split("none of ")[1])
+    keys = re.findall(r"(\w+)=", memext.refused("run", *GRID, "-d", place, "--accel", "host,speed=3", naming="speed").stderr.split("; give ")[1])
     manual = (ROOT / "docs" / "memext.1").read_text()
     assert {"device", "rate", "fuse", "fault", "late"} <= set(keys)
     assert [k for k in keys if f"fB{k}=" not in manual] == []
@@ -345,7 +345,7 @@ def test_why_cuda_cannot_be_used(memext, place, tmp_path, build, fake_cuda, monk
             subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / folder / library, tmp_path / "old.c"], check=True)
         if library != "libcuda.so.1":
             (tmp_path / folder / "libcuda.so.1").symlink_to(build / "fake_cuda" / "libcuda.so.1")
-    for folder, words, status, naming in (("old driver", "", 3, "renew it"), ("no compiler", "", 2, "libnvrtc.so cannot be loaded"),
+    for folder, words, status, naming in (("old driver", "", 3, "install a newer driver"), ("no compiler", "", 2, "libnvrtc.so cannot be loaded"),
                                           ("old compiler", "", 3, "older than CUDA 11.2"), (None, "devices=0", 2, "no device"),
                                           (None, "fail=1,name=cuInit,error=803", 3, "CUDA error 803"),
                                           (None, "fail=1,name=cuDeviceGetCount,error=999", 3, "CUDA error 999")):

@@ -223,7 +223,7 @@ def test_messages_say_rows(memext, quick_place, folder):
     memext.run(*run, "--keep", "--ranks", 2, "--threads", 1)
     assert "rank 0     rows 0 to 20, step 60" in memext("info", place).stdout and "rank 1     rows 21 to 40" in memext("info", place).stdout
     for naming, words_of in [
-        (["holds rows 21 to 40"], ["export", place / "rank-1", "-o", f"u={quick_place}/none.npy"]),
+        (["holds only rows 21 to 40"], ["export", place / "rank-1", "-o", f"u={quick_place}/none.npy"]),
         (["holds rows 21 to 40", "resume with the -d"], ["run", "--resume", "-d", place / "rank-1", "-t", 90]),
         (["41 rows among 64 ranks", "41 ranks or fewer"], ["run", *run, "--ranks", 64, "--threads", 1]),
         (["lower end of y copies 2 rows", "rank 0 has 1"], ["run", *run, "--ranks", 41, "--threads", 1, "--side", "y=mirror-node"]),
