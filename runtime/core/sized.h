@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* sized.h - copies structs of programs that begin with their size (memext.h), as far as program and library
- * both know their fields. Size 0 stands for the fields of version 0.1. */
+ * both know their fields. Size 0 stands for the fields that the struct had first. */
 #ifndef MX_SIZED_H
 #define MX_SIZED_H
 

@@ -31,8 +31,6 @@
 
 #define MX_TIMELINE_EVENT_BYTES (UINT64_C(1) << 20)
 
-#define MX_TIMELINE_EVENT_BYTES (UINT64_C(1) << 20)
-
 typedef struct mx_timeline mx_timeline;
 
 enum { MX_TIMELINE_BUFFERS = 3 };

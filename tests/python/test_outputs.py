@@ -196,7 +196,7 @@ def test_a_mapping_that_breaks(memext, place, out):
         os.truncate(place / "memext.store", 3 << 20)
         _, error = process.communicate(timeout=900)
         report = json.loads((out / "report.json").read_text())
-        assert process.returncode == 3 and "mapping" in error and report["status"] == "failed" and "mapping" in report["error"], error
+        assert process.returncode == 3 and "mapped file" in error and report["status"] == "failed" and "mapped file" in report["error"], error
         (place / "memext.store").unlink(missing_ok=True)
         for left in out.iterdir():
             left.unlink()
@@ -237,9 +237,9 @@ def test_the_plan_comes_before_the_run(memext, place):
 # ------------------------------------------------------------------ options
 
 @pytest.mark.parametrize("words, naming", [
-    (["info", "--threads", 2], "no effect"),
-    (["info", "--backend", "aio"], "no effect"),
-    (["tune", *SMALL, "--resume"], "no effect"),
+    (["info", "--threads", 2], "belongs to other commands"),
+    (["info", "--backend", "aio"], "belongs to other commands"),
+    (["tune", *SMALL, "--resume"], "belongs to other commands"),
     (["run", *SMALL, "--co", 3], ["--coef", "--column", "--commit-every"]),
     (["run", *SMALL, "--verify=3"], "no value"),
     (["run", *SMALL, "--algorithm", "skewed", "--commit-every", 3], "in place"),

@@ -18,7 +18,8 @@
  *  - A zeroed options struct asks for all defaults. Every field says what 0 means.
  *  - Structs that may grow begin with their size, which the program sets to sizeof: {.size = sizeof s, ...}.
  * A library that knows more fields than the program treats the missing ones as 0. It never writes beyond that
- * size. Size 0 stands for the fields of version 0.1. mx_why, mx_span and mx_store_extent never grow.
+ * size. Size 0 stands for the fields that the struct had first. mx_why, mx_span and mx_store_extent never
+ * grow.
  */
 #ifndef MEMEXT_MEMEXT_H
 #define MEMEXT_MEMEXT_H
