@@ -190,7 +190,7 @@ static int fastest(const struct mx_kernel_options *o, struct compiler *c, const 
         compiled[k] = form;
         path[k++] = n->object[form];
     }
-    *number = compiled[mx_forms_fastest(path, compiled, k)];
+    *number = compiled[mx_forms_fastest(path, k)];
     return 0;
 }
 

@@ -18,9 +18,7 @@ enum { MX_FORMS = 5, MX_FORM_FLAGS = 2 };
 struct mx_form {
     const char *name, *text; /* its name in the variable, and in words */
     int32_t rows;            /* rows of a pass */
-    bool avx512;  /* only on processors with vectors of 64 bytes; on others it equals another form */
-    double below; /* it is chosen if its time is less than this share of the first form's. Forms of several
-                     rows must gain more, since they read more streams. */
+    bool avx512; /* only on processors with vectors of 64 bytes; on others it equals another form */
     const char *flags[MX_FORM_FLAGS];
 };
 /* The first form computes one row, with the vectors that the compiler prefers. */
@@ -30,9 +28,9 @@ extern const struct mx_form mx_forms[MX_FORMS];
  * sentence: the variable does not name a form. */
 int mx_forms_wanted(mx_why *why, int32_t number[MX_FORMS], int32_t *n);
 
-/* Returns the index of the fastest of n objects of one kernel, in the forms `number`. They are measured for
+/* Returns the index of the fastest of n objects of one kernel, each in another form. They are measured for
  * some milliseconds in a child process. 0 (the first) unless another one is clearly faster, and if one of
  * them cannot be loaded, crashes or does not end. */
-int32_t mx_forms_fastest(const char *const *path, const int32_t *number, int32_t n);
+int32_t mx_forms_fastest(const char *const *path, int32_t n);
 
 #endif
