@@ -56,7 +56,16 @@ int mx_forms_wanted(mx_why *why, int32_t number[MX_FORMS], int32_t *n) {
 
 /* Each form has the least of some samples, taken in turn, of CPU time: others who compute meanwhile hardly
  * count. */
-enum { SECONDS = 2, ROUNDS = 25, SAMPLE_NS = 200000, ROWS = 8, MOST_BYTES = 4 << 20 };
+enum {
+    SECONDS = 2,
+    ROUNDS = 25,
+    LEAST_ROUNDS = 3,
+    ROUNDS_NS = 200000000, /* for ROUNDS; slow kernels have fewer */
+    FAR_NS = 20000000,     /* beyond L2, at most: of what takes longer, memory is no bound */
+    SAMPLE_NS = 200000,
+    ROWS = 8,
+    MOST_BYTES = 4 << 20
+};
 
 /* A tile like those of an engine: rows of some length, and more of them than L1 holds. */
 static void tile_size(const struct mx_system *s, int64_t n[3]) {
@@ -133,11 +142,14 @@ static int32_t usable(struct candidates *c, const struct mx_sample *t, int32_t i
 /* The least times of the forms `index`, on a tile. */
 static void take_times(const struct candidates *c, const struct mx_sample *t, const int32_t *index, int32_t n,
                        double least[MX_FORMS]) {
-    for (int round = 0; round < ROUNDS; round++)
+    const uint64_t begin = mx_thread_cpu_ns();
+    for (int round = 0; round < ROUNDS; round++) {
+        if (round >= LEAST_ROUNDS && mx_thread_cpu_ns() - begin > ROUNDS_NS) return;
         for (int32_t i = 0; i < n; i++) {
             const double ns = time_of(t, &c->system[index[i]]);
             if (round == 0 || ns < least[i]) least[i] = ns;
         }
+    }
 }
 
 /* Another form than the first has to need less than this share of its time: such times scatter by 2 %. */
@@ -170,7 +182,8 @@ static int measure(void *context, struct mx_isolated *report) {
     mx_sample_fill(&near, &c->system[0], harmless);
     double in_l2[MX_FORMS], beyond[MX_FORMS], least = 0;
     take_times(c, &near, index, left, in_l2);
-    take_times(c, &far, index, left, beyond);
+    const bool slow = in_l2[0] * (double)planes > (double)FAR_NS * (double)n[2];
+    take_times(c, slow ? &near : &far, index, left, beyond);
     for (int32_t i = 0; i < left; i++) {
         double time = mean_time(in_l2[i], beyond[i], (int32_t)far.h);
         if (i > 0) time /= CLEARLY;
