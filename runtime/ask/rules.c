@@ -91,6 +91,18 @@ static int check_repeated(const struct mx_options *o, mx_why *why) {
     return 0;
 }
 
+int mx_check_built_in_words(const struct mx_options *o, mx_why *why) {
+    const char *const option[] = {"input", "init", "output"};
+    const char *const word[] = {o->input, o->init, o->output};
+    for (int i = 0; i < 3; i++)
+        if (word[i] != NULL && mx_field_word(word[i], NULL) != NULL)
+            return mx_fail(why, -EINVAL, "--%s %.300s: a built-in stencil has one field, %s%s%.300s",
+                           option[i], word[i], MX_BUILT_IN_FIELD,
+                           word[i] == o->init ? "" : "; for a file of this name give ./",
+                           word[i] == o->init ? "" : word[i]);
+    return 0;
+}
+
 static int complete_export(const struct mx_options *o, mx_why *why) {
     if (o->place == NULL)
         return mx_fail(why, -EINVAL, "export which store? Give its directory, file or block device");
@@ -129,6 +141,7 @@ static int check_problem(enum mx_command command, const struct mx_options *o, mx
             (long long)o->problem.nx, (long long)o->problem.nz);
     if (!mx_option_given(o, "steps") && !o->resume)
         return mx_fail(why, -EINVAL, "no time steps: give them with -t NT");
+    if (!o->resume && o->kernel == NULL && mx_check_built_in_words(o, why) < 0) return -EINVAL;
     const bool of_store =
         o->resume && o->init != NULL && strchr(o->init, '=') != NULL; /* which may have a kernel */
     if (o->init != NULL && !of_store && mx_init_find(o->init) == NULL)

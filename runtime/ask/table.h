@@ -104,5 +104,8 @@ bool mx_option_given(const struct mx_options *options, const char *name);
 /* Call it when all options are read: checks that they agree, and fills in values that follow from others.
  * -EINVAL. */
 int mx_options_complete(enum mx_command command, struct mx_options *options, mx_why *why);
+/* Checks that --input, --init and --output name no other field than that of a built-in stencil: for callers
+ * that know from a store what is computed. -EINVAL. */
+int mx_check_built_in_words(const struct mx_options *options, mx_why *why);
 
 #endif

@@ -53,9 +53,9 @@ int mx_ask_words(const struct mx_option *row, const char *value, struct mx_optio
     return take_word(row, value, field_of(row, o), why);
 }
 
-/* The plain form of one field, and the named one of a system's. */
+/* The plain form of the field of a built-in stencil, and the words for the fields of a kernel. */
 int mx_ask_input(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
-    return o->input = value, take_word(row, value, &o->inputs, why);
+    return o->input = mx_built_in_word(value), take_word(row, value, &o->inputs, why);
 }
 
 static bool is_init(const char *name) {
@@ -64,7 +64,7 @@ static bool is_init(const char *name) {
 int mx_ask_init(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
     const char *rest = mx_field_word(value, NULL), *name = rest != NULL ? rest : value;
     if (!is_init(name)) return mx_no_value(row, name, strlen(name), "", why);
-    return o->init = value, take_word(row, value, &o->inits, why);
+    return o->init = mx_built_in_word(value), take_word(row, value, &o->inits, why);
 }
 
 /* ---- KIND of [FIELD=]KIND and AXIS=KIND[,KIND]; what else is wrong is said where a value is used */
@@ -109,7 +109,7 @@ int mx_ask_accel(const struct mx_option *row, const char *value, struct mx_optio
     return o->accel = value, 0;
 }
 int mx_ask_output(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
-    return o->output = value, take_word(row, value, &o->outputs, why);
+    return o->output = mx_built_in_word(value), take_word(row, value, &o->outputs, why);
 }
 
 int mx_ask_real(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {

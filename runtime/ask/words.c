@@ -12,3 +12,9 @@ const char *mx_field_word(const char *word, char name[MX_FIELD_NAME + 4]) {
     }
     return word + n + 1;
 }
+
+const char *mx_built_in_word(const char *word) {
+    char name[MX_FIELD_NAME + 4];
+    const char *rest = mx_field_word(word, name);
+    return rest != NULL && strcmp(name, MX_BUILT_IN_FIELD) == 0 ? rest : word;
+}

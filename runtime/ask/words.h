@@ -9,4 +9,10 @@
  * no NAME. */
 const char *mx_field_word(const char *word, char name[MX_FIELD_NAME + 4]);
 
+/* The only field of a built-in stencil. */
+#define MX_BUILT_IN_FIELD "u"
+
+/* Returns VALUE of a word "[u=]VALUE", and any other word as it is. */
+const char *mx_built_in_word(const char *word);
+
 #endif

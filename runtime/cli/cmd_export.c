@@ -135,8 +135,10 @@ static int take_files(struct export *e) {
     struct mx_note *n = &e->stored.note;
     const struct mx_system *s = n->problem.system;
     const char *path[MX_FIELDS_MOST];
+    int err = s == NULL ? mx_check_built_in_words(&e->o, &e->why) : 0;
+    if (err < 0) return err;
     if (s == NULL) return add_file(e, "", e->o.output, n->problem.dtype), 0;
-    int err = mx_fields_take_outputs(&n->fields, &e->o, &e->why, path);
+    err = mx_fields_take_outputs(&n->fields, &e->o, &e->why, path);
     for (int32_t i = 0; i < n->fields.n && err == 0; i++) {
         const struct mx_run_field *f = &n->fields.field[i];
         if (path[i] == NULL) continue;

@@ -12,7 +12,7 @@ int mx_frame_take(const struct mx_words *words, mx_why *why, struct mx_frame *ou
     for (int32_t i = 0; i < words->n && err == 0; i++) {
         char name[MX_FIELD_NAME + 4] = "";
         const char *rest = mx_field_word(words->word[i], name);
-        if (rest != NULL && strcmp(name, "u") != 0)
+        if (rest != NULL && strcmp(name, MX_BUILT_IN_FIELD) != 0)
             return mx_fail(why, -EINVAL, "--frame %s: a built-in stencil has one field, u", words->word[i]);
         err = mx_frame_parse(rest != NULL ? rest : words->word[i], why, out);
     }

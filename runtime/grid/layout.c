@@ -105,10 +105,12 @@ void mx_layout_of_fixed(const struct mx_layout *layout, int32_t field, struct mx
 
 static int refuse_steps(const struct mx_problem *p, mx_why *why) {
     char extents[MX_EXTENTS_TEXT];
-    return mx_fail(why, -EOVERFLOW,
-                   "a grid of %s over %lld steps moves more than 2^61 bytes, which memext cannot count: give "
-                   "fewer steps",
-                   mx_extents_text(p, extents), (long long)p->nt);
+    return mx_fail(
+        why, -EOVERFLOW,
+        "a grid of %s over %lld step%s moves more than 2^61 bytes, which memext cannot count: give "
+        "%s",
+        mx_extents_text(p, extents), (long long)p->nt, p->nt == 1 ? "" : "s",
+        p->nt > 1 ? "fewer steps or a smaller grid" : "a smaller grid");
 }
 
 int mx_layout_check(const struct mx_problem *p, mx_why *why) {

@@ -383,8 +383,9 @@ void mx_note_show(const struct mx_note *n, FILE *to) {
     if (n->former.runs > 0)
         fprintf(to, "began      with step %lld of an earlier run, as run number %d in this place\n",
                 (long long)n->former.step, n->former.runs);
-    fprintf(to, "when       begun %s, committed %s, on %s with %s\n", when(n->started_s, begun, sizeof begun),
-            when(n->committed_s, committed, sizeof committed), n->host, n->backend);
+    fprintf(to, "when       begun %s%s%s, on %s with %s\n", when(n->started_s, begun, sizeof begun),
+            n->pending ? "" : ", committed ",
+            n->pending ? "" : when(n->committed_s, committed, sizeof committed), n->host, n->backend);
     if (n->snapshots.every > 0)
         fprintf(to, "snapshots  every %lld steps, one cell of %lld in x, y and z, in %s\n",
                 (long long)n->snapshots.every, (long long)n->snapshots.stride, n->snapshots.directory);

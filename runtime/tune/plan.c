@@ -179,10 +179,20 @@ int mx_plan_read(const char *text, mx_why *why, struct mx_plan *out) {
     int err = 0;
     FILE *file = named ? mx_file_stream(text, why, &err) : NULL;
     errno = saved;
+    if (!named && text[strcspn(text, " \t=")] == 0 && text[0] != 0 && mx_algorithm_find(text) == NULL)
+        return mx_fail(
+            why, -EINVAL,
+            "--plan '%.300s' is neither a file nor an algorithm: give a file with a plan line, or a "
+            "plan line, which begins with an algorithm, such as stream",
+            text);
     if (!named) return mx_plan_parse(text, why, out);
     if (file == NULL) return err;
     err = read_first_line(file, text, why, out);
     fclose(file);
+    if (err < 0 && why != NULL) {
+        const mx_why reason = *why;
+        mx_fail(why, err, "%.200s: %.700s", text, reason.text);
+    }
     return err;
 }
 

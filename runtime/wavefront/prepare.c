@@ -134,10 +134,10 @@ static int look_at_store(mx_wf_run *r, struct mx_store_facts *s) {
                        r->o.path);
     if (err < 0) return err;
     if (s->note_bytes == 0)
-        return mx_fail(
-            &r->why, -EINVAL,
-            "%.300s holds no state to resume, since nothing was committed: start again without --resume",
-            s->place);
+        return mx_fail(&r->why, -EINVAL,
+                       "%.300s holds no state to resume, since nothing was committed: start again with "
+                       "--force instead of --resume",
+                       s->place);
     err = mx_wf_note_parse(s->note, s->note_bytes, &reason, &r->note);
     if (err < 0)
         return mx_fail(&r->why, err, "%.300s cannot be %s: %.150s", s->place,

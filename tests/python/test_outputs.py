@@ -234,6 +234,41 @@ def test_the_plan_comes_before_the_run(memext, place):
     assert "checksum" not in done.stdout
 
 
+def test_the_field_of_a_built_in_stencil(memext, place, out):
+    """u=FILE is FILE for --output, --input, --init and export; another name is refused, also of a store that is resumed or exported."""
+    work, store = out / "work", place / "a.store"
+    work.mkdir()
+    memext.run(*SMALL, "-d", store, "--init", "u=gauss", "-o", "u=a.npy", "--keep", cwd=work)
+    memext.run("-t", 7, "-d", place / "b.store", "--input", "u=a.npy", "-o", "./v=b.npy", cwd=work)
+    assert memext("export", store, "-o", "u=c.npy", cwd=work).returncode == 0
+    assert files(work) == ["a.npy", "c.npy", "v=b.npy"] and numpy.array_equal(numpy.load(work / "a.npy"), numpy.load(work / "c.npy"))
+    memext.refused("export", store, "-o", "v=d.npy", cwd=work, naming="one field, u")
+    memext.refused("run", "--resume", "-d", store, "-t", 9, "-o", "v=d.npy", cwd=work, naming="one field, u")
+    memext.run("--resume", "-d", store, "-t", 9, "-o", "u=d.npy", cwd=work)
+    assert files(work) == ["a.npy", "c.npy", "d.npy", "v=b.npy"]
+
+
+def test_a_plan_file_is_named(memext, place, out):
+    (out / "plan.txt").write_text("hello world\n")
+    memext.refused("run", *SMALL, "-d", place, "--plan", out / "plan.txt", naming=[str(out / "plan.txt"), "'hello' is not an algorithm"])
+
+
+def test_after_a_run_that_committed_nothing(memext, place, out):
+    """The store that is left says so, and each sentence leads to --force, which works."""
+    grid, store = random_grid(30, 29, 31), place / "a.store"
+    grid[5, 6, 7] = numpy.nan
+    numpy.save(out / "grid.npy", grid)
+    words = ["run", "-t", 4, "--input", out / "grid.npy", "-d", store]
+    assert "--force" in memext(*words).stderr
+    shown = memext("info", store).stdout
+    assert "nothing is committed yet" in shown and "committed 2" not in shown
+    grid[5, 6, 7] = 1
+    numpy.save(out / "grid.npy", grid)
+    memext.refused(*words, naming="--force")
+    memext.refused("run", "--resume", "-d", store, naming=["grid.npy has changed", "start again with --force instead of --resume"])
+    assert memext(*words, "--force", "-q").returncode == 0
+
+
 # ------------------------------------------------------------------ options
 
 @pytest.mark.parametrize("words, naming", [
@@ -251,6 +286,11 @@ def test_the_plan_comes_before_the_run(memext, place):
     (["run", *SMALL, "--plan", "stream bt=3 threads=2", "--threads", 1], "threads"),
     (["run", *SMALL, "-o", "-"], ["--output -", "./-"]),
     (["run", *SMALL, "--timeline", "-"], ["--timeline -", "./-"]),
+    (["run", *SMALL, "-o", "v=o.npy"], ["one field, u", "./v=o.npy"]),
+    (["run", *SMALL, "--init", "v=gauss"], "one field, u"),
+    (["run", "-t", 3, "--input", "v=o.npy"], ["one field, u", "./v=o.npy"]),
+    (["tune", "-t", 3, "--input", "v=o.npy"], "one field, u"),
+    (["run", *SMALL, "--plan", "nofile.txt"], "neither a file nor an algorithm"),
     (["export"], "which store"),
     (["export", "x"], "-o GRID.npy"),
     (["export", "x", "y", "-o", "z"], "y"),

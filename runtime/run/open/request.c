@@ -48,13 +48,15 @@ int mx_take_grid(struct mx_options *o, const char *name, const struct mx_grid *g
     if (mx_option_given(o, "size") && (p->nx != nx || p->ny != ny || p->nz != nz))
         return mx_fail(
             why, -EINVAL,
-            "-n %lld %lld %lld does not match %.200s, whose interior is %lld %lld %lld%s; leave -n out",
+            "-n %lld %lld %lld does not match %.200s, which has %lld %lld %lld cells within its frame%s: "
+            "leave -n "
+            "out%s",
             (long long)p->nx, (long long)p->ny, (long long)p->nz, name, (long long)nx, (long long)ny,
             (long long)nz,
+            grid->frame == 0 && p->nx == nx - 2 * p->h ? " (the file has no frame, --frame makes it)" : "",
             p->nx == grid->nx && p->ny == grid->ny && p->nz == grid->nz
-                ? ", or let memext make the frame with --frame edge, mirror, periodic or a number"
-            : grid->frame == 0 && p->nx == nx - 2 * p->h ? " (the file has no frame, --frame makes it)"
-                                                         : "");
+                ? ", or give --frame edge, mirror, periodic or a number if the file has no frame"
+                : "");
     if (mx_option_given(o, "dtype") && p->dtype != dtype)
         return mx_fail(why, -EINVAL, "--dtype %s does not match %s, which is %s; leave --dtype out",
                        mx_dtype_name(p->dtype), name, mx_dtype_name(dtype));

@@ -43,10 +43,12 @@ static int read_note(struct mx_run *r, struct mx_store_facts *store) {
         return mx_fail(&r->why, err, "%.300s holds no memext store, so there is nothing to resume", place);
     if (err < 0) return err;
     if (store->note_bytes == 0)
-        return mx_fail(&r->why, -EINVAL,
-                       "%.300s holds no state to resume: nothing was committed, or the algorithm rewrote its "
-                       "Buffers in place (redundant and stream can be resumed). Start again without --resume",
-                       store->place);
+        return mx_fail(
+            &r->why, -EINVAL,
+            "%.300s holds no state to resume: nothing was committed, or the algorithm rewrote its "
+            "Buffers in place (redundant, stream and resident can be resumed). Start again with --force "
+            "instead of --resume",
+            store->place);
     err = mx_note_parse(store->note, store->note_bytes, &reason, &r->note);
     if (err < 0) return mx_fail(&r->why, err, "%.300s cannot be resumed: %.200s", store->place, reason.text);
     if (r->note.different)
@@ -78,7 +80,7 @@ static int open_pending(struct mx_run *r) {
         const mx_why reason = r->why;
         mx_fail(&r->why, err,
                 "this run has committed nothing yet, and its initial values have changed since it began "
-                "(%.600s): start again without --resume",
+                "(%.600s): start again with --force instead of --resume",
                 reason.text[0] != 0 ? reason.text : path);
     }
     return err;
@@ -130,7 +132,8 @@ int mx_run_take_store(struct mx_run *r) {
         r->o.problem.nz = mx_all_planes(&r->note.problem); /* cut again once all is known */
         r->o.problem.first_plane = r->o.problem.all_nz = 0;
         r->o.problem.nt = nt;
-        if (r->note.problem.system != NULL) err = take_stored_system(r, store->place);
+        err = r->note.problem.system != NULL ? take_stored_system(r, store->place)
+                                             : mx_check_built_in_words(&r->o, &r->why);
         if (err == 0) err = take_stored_frames(r, store->place);
         if (err == 0) err = mx_run_same_beginning(r, store->place);
         r->o.init = r->note.init[0] != 0 ? r->note.init : NULL;

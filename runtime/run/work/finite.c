@@ -170,12 +170,19 @@ static const char *describe(const struct mx_run *r, const struct mx_nonfinite *n
 }
 
 static const char *way_out(const struct mx_run *r, char *text, size_t capacity) {
-    const char *anew = "start again with a smaller time step, or with --nonfinite ignore";
-    if (r->committed)
+    const char *other = r->system != NULL ? "a smaller time step" : "other coefficients (--coef)";
+    char anew[120];
+    snprintf(anew, sizeof anew, "start again with %s, or with --nonfinite ignore", other);
+    if (r->committed && r->note.pending)
         snprintf(text, capacity,
-                 "the last commit is step %lld: start again with a smaller time step, or resume from the "
-                 "commit with --resume --nonfinite ignore",
-                 (long long)r->note.time);
+                 "nothing is committed yet: start again with %s and --force, or continue with --resume "
+                 "--nonfinite ignore",
+                 other);
+    else if (r->committed)
+        snprintf(text, capacity,
+                 "the last commit is step %lld: start again with %s and --force, or resume from the commit "
+                 "with --resume --nonfinite ignore",
+                 (long long)r->note.time, other);
     else if (r->backend->anonymous)
         snprintf(text, capacity, "the backend %s keeps no commits: %s", r->backend->name, anew);
     else
@@ -205,8 +212,8 @@ void mx_run_say_nonfinite(struct mx_run *r) {
     }
     if (r->finite.initial) {
         mx_fail(&r->why, -EDOM,
-                "the initial grid has %s: give finite numbers, or accept these with --nonfinite ignore",
-                found);
+                "the initial grid has %s: give finite numbers%s, or accept these with --nonfinite ignore",
+                found, r->committed ? ", and --force for the store that this run leaves" : "");
         return;
     }
     way_out(r, out, sizeof out);

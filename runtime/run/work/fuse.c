@@ -110,7 +110,7 @@ static void take_outputs(struct mx_run *r) {
 static int pending_changed(struct mx_run *r, const char *path) {
     return mx_fail(&r->why, -EINVAL,
                    "%.300s has changed since the run began with it, and nothing was committed before: start "
-                   "again without --resume",
+                   "again with --force instead of --resume",
                    path);
 }
 

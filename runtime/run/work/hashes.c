@@ -5,11 +5,11 @@
 #include <string.h>
 
 int mx_run_no_hashes(struct mx_run *r, const char *buffer, int err) {
-    return mx_fail(
-        &r->why, err,
-        "the store is damaged: the hashes of the Buffer \"%s\" of %.300s %s%s; start again without --resume",
-        buffer, r->report.device.place,
-        err == -EBADMSG ? "have changed" : "cannot be read: ", err == -EBADMSG ? "" : strerror(-err));
+    return mx_fail(&r->why, err,
+                   "the store is damaged: the hashes of the Buffer \"%s\" of %.300s %s%s; start again with "
+                   "--force instead of --resume",
+                   buffer, r->report.device.place, err == -EBADMSG ? "have changed" : "cannot be read: ",
+                   err == -EBADMSG ? "" : strerror(-err));
 }
 
 int mx_run_check_fixed(struct mx_run *r, mx_buffer *buffer, int32_t field, bool saved) {
