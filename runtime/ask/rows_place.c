@@ -8,12 +8,12 @@ const struct mx_option mx_rows_place[] = {
      .more = "If PATH is a directory, memext makes a store in it and removes the store after the run. "
              "A path that does not exist becomes a new store only if its name ends in `.memext` or "
              "`.store`. memext refuses any other, because it may be a directory that is missing.\n"
-             "memext reuses the file of a former run with the disk blocks that it has. Most file "
+             "If a former run left its file, memext writes over it and keeps its disk blocks. Most file "
              "systems are slower when blocks are written for the first time.\n"
-             "memext refuses a device that is mounted, in use or carries a known signature. It "
-             "refuses a file that it did not make, and a store with an interrupted or kept result. "
-             "Two runs never share a place. Links to files are not followed, and the store of another "
-             "user is refused.\n"
+             "memext refuses a device that is mounted or in use. Without --force it also refuses a device "
+             "that holds data: a partition table, a file system or the like that memext recognizes. Without "
+             "--force it refuses a file of another user, a file that it did not make, and a store with an "
+             "interrupted or kept result. Two runs never share a place. Links to files are not followed.\n"
              "Pipes, sockets and character devices are refused here and by all options that name "
              "files."},
     {"backend", 0, MX_GROUP_PLACE, BOTH | EXPORT | LOOP, FIRST | LOOP, 1, .take = mx_ask_backend,
@@ -36,8 +36,9 @@ const struct mx_option mx_rows_place[] = {
              "before it needs it, and drops the region when it is done with it."},
     {"force", 0, MX_GROUP_PLACE, RUN | LOOP, MX_CMD_RUN | LOOP, .take = mx_ask_flag, FIELD(force),
      .summary = "Overwrites what -d names.",
-     .more = "That is another run's store, a foreign file, or a device with a known signature. A "
-             "request that memext refuses leaves all of it as it was, with one exception: an initial "
+     .more = "That is another run's store, a file of another user or one that memext did not make, or a "
+             "device that holds data. A request that memext refuses leaves all of it as it was, with one "
+             "exception: an initial "
              "grid with NaN. memext finds NaN only while it reads the grid, and the old content is "
              "gone by then.",
      .excludes = "resume", .because = "--force starts a new run and --resume continues one"},
@@ -45,13 +46,14 @@ const struct mx_option mx_rows_place[] = {
      .summary = "Leaves the store in the directory after the run.",
      .more = "A later run that continues it with --resume leaves the store too."},
     {"no-lock", 0, MX_GROUP_PLACE, BOTH | EXPORT | LOOP, 0, .take = mx_ask_flag, FIELD(no_lock),
-     .summary = "Uses file systems that have no locks, too.",
+     .summary = "Accepts a place on a file system without locks.",
      .more = "Locks (flock) keep a second memext away from a store. Without locks you must make sure "
              "that no other memext uses the store."},
 
     {"resume", 0, MX_GROUP_RESUME, RUN | LOOP, MX_CMD_RUN | LOOP, .take = mx_ask_flag, FIELD(resume),
-     .summary = "Continues an interrupted run from its last commit.",
-     .more = "The problem is that of the store, so you may leave the options of the problem out. "
+     .summary = "Continues an interrupted run, or a kept one up to a larger -t.",
+     .more = "An interrupted run continues from its last commit. The problem is that of the store, so you "
+             "may leave the options of the problem out. "
              "memext compares those that you give with the store. It refuses a run of another "
              "problem, and says what differs.\n"
              "A file counts as the same if its length, the position of its cells and samples of its "
@@ -77,10 +79,12 @@ const struct mx_option mx_rows_place[] = {
     {"commit-every", 0, MX_GROUP_RESUME, BOTH, 0, 1, .take = mx_ask_commit_every, .argument = "SECONDS",
      .unit = "seconds", .range = "0 to 2592000", .zero = "a commit after every sweep, with two Buffers",
      .initial = "30 for short sweeps, else 0", .summary = "Time from one commit to the next.",
-     .more = "With more than 0 a third Buffer keeps the committed state while sweeps alternate "
-             "between the other two. Sweeps between two commits then have no cost of commits.\n"
-             "The default is 30 if the run has more than two sweeps, each shorter than 5 s, and four "
-             "Buffers fit in the place. Otherwise, and with several ranks, it is 0. A resumed run "
+     .more = "If SECONDS is above 0, the store has a third Buffer. It keeps the last committed state while "
+             "sweeps go back and forth between the other two. Sweeps between two commits then have no cost "
+             "of commits.\n"
+             "The default is 30 if the run has more than two sweeps, each below 5 s, and the place has room "
+             "for four Buffers. The fourth is only room that stays free. Otherwise, and with "
+             "several ranks, it is 0. A resumed run "
              "keeps its interval.\n"
              "An interrupt commits the last complete sweep. The tuner chooses sweeps of at most ten "
              "minutes, by its prediction.\n"
@@ -90,10 +94,11 @@ const struct mx_option mx_rows_place[] = {
      .summary = "Keeps hashes of stored data and checks all data that is loaded.",
      .more = "Each row or plane has a hash (XXH3) beside the data. If a device returns other data, "
              "the run ends with status 3. A read-only field that was copied into the store has a hash "
-             "for each 4 KiB. Hashes exist only for the newest state, so a resumed run writes the "
-             "frames of older Buffers again."},
+             "for each 4 KiB. Hashes exist only for the newest state. A resumed run may therefore begin with "
+             "copies of that state to the other Buffers."},
     {"verify", 0, MX_GROUP_RESUME, BOTH | LOOP, MX_CMD_RUN | LOOP, .take = mx_ask_flag, FIELD(verify),
-     .summary = "Recomputes the grid plainly and compares it bit by bit."},
+     .summary = "Computes the result again without Blocks and compares bit by bit.",
+     .more = "This can take several times as long as the run."},
 
     {"queue-depth", 0, MX_GROUP_TRANSFERS, RUN | LOOP, 0, 1, .take = mx_ask_count, FIELD(queue_depth),
      LIMITS(1, 4096), .argument = "N", .unit = "requests", .initial = "32",
@@ -115,8 +120,9 @@ const struct mx_option mx_rows_place[] = {
      .summary = "uring: registers neither memory nor the file."},
     {"no-fuse", 0, MX_GROUP_TRANSFERS, BOTH, 0, .take = mx_ask_flag, FIELD(no_fuse),
      .summary = "Writes the initial grid and reads the result in separate passes.",
-     .more = "By default the first sweep reads --input itself or makes the values of --init, and the "
-             "last sweep gives checksum and output. That needs backend `uring` or `aio` and algorithm "
+     .more = "By default the first sweep reads --input itself or makes the values of --init. The last sweep "
+             "also computes the checksum and writes the output. That needs backend `uring` or "
+             "`aio` and algorithm "
              "`stream` or `redundant`. With O_DIRECT memext reads the input directly if the position "
              "of its cells allows that.\n"
              "Runs with --integrity, with --accel, or with a kernel that reads the old value use "
@@ -124,9 +130,9 @@ const struct mx_option mx_rows_place[] = {
              "needs one for checksum and output. The report says under `fused` what was fused, or why "
              "not, and under `phases` the seconds and bytes of each phase. `memext tune` predicts the "
              "same.\n"
-             "Some runs leave only their output: those in a directory without --keep, --verify, "
-             "--probes-out, --snapshot and --until. If a sweep should take less than 30 s, memext may "
-             "write the last one to the output alone. If the run ends before that file is complete, "
+             "Without --keep, --verify, --probes-out, --snapshot and --until, a run in a directory leaves "
+             "only its output. If a sweep should take less than 30 s, memext may then write the last sweep "
+             "to the output file and not to the store. If the run ends before that file is complete, "
              "--resume computes the sweep again. A run whose first sweep reads the input can be "
              "resumed before its first commit only if the input is unchanged."},
     {"lock", 0, MX_GROUP_TRANSFERS, RUN, 0, .take = mx_ask_flag, FIELD(lock),

@@ -13,7 +13,8 @@ const struct mx_option mx_rows_plan[] = {
      .more = "Ranks on one machine share the default. With --resume the default is what the run had before."},
     {"reserve", 0, MX_GROUP_PLAN, BOTH, 0, 1, .take = mx_ask_reserve, .argument = "SIZE|paper|auto",
      .value_at = mx_value_reserve, .range = "or a size", .unit = "bytes", .zero = "no reserve",
-     .initial = "auto; 0 if --dram is given", .summary = "Part of --dram that memext leaves to the system.",
+     .initial = "0 if --dram is given, else auto",
+     .summary = "Part of --dram that memext leaves to the system.",
      .more = "`auto` is 5 % of --dram, at least 64 MiB and at most 2 GiB, but never more than half of "
              "--dram. `paper` is 1 GiB + 128 MiB per core."},
     {"threads", 0, MX_GROUP_PLAN, BOTH | LOOPS, FIRST | LOOPS, 1, .take = mx_ask_count, FIELD(threads),
@@ -26,8 +27,9 @@ const struct mx_option mx_rows_plan[] = {
     {"algorithm", 0, MX_GROUP_PLAN, BOTH, 0, 1, .take = mx_ask_algorithm, FIELD(algorithm), .argument = "A",
      .value_at = mx_value_algorithm, .range = "or an alias", .initial = "the tuner's choice",
      .summary = "The order in which memext moves and computes the data.",
-     .more = "* `stream`: moves the grid once per sweep through BT time levels in DRAM, read once and "
-             "written once. It can be resumed. With BY below NY it works strip by strip. The faces "
+     .more = "* `stream`: reads the grid once and writes it once per sweep. Planes pass through DRAM, where "
+             "BT time levels (steps, or stages of a step) are computed. It can be resumed. With BY below NY "
+             "it works strip by strip. The faces "
              "between strips stay in DRAM, or in a side file in the store if they do not fit.\n"
              "* `redundant`: Blocks of BT steps each that overlap. Each Block computes the cells of "
              "the overlap again. It can be resumed.\n"
@@ -51,11 +53,13 @@ const struct mx_option mx_rows_plan[] = {
      .value_at = mx_value_tuner, .closed = true, .initial = "blk; manual when --block is given",
      .summary = "What chooses the plan.",
      .more = "* `blk`: of the plans that fit, the one with the least predicted time. Among algorithms within "
-             "2 % of it, the one with the fewest bytes.\n* `naive`: powers of two that fit.\n* `manual`: the "
+             "2 % of it, the one with the fewest bytes.\n* `naive`: the largest Block that fits with BY and "
+             "BZ powers of two, then as many steps as fit.\n* `manual`: the "
              "Block of --block."},
     {"block", 0, MX_GROUP_PLAN, BOTH, 0, 3, .take = mx_ask_counts, FIELD(by), LIMITS(1, MX_MOST_EXTENT),
-     .argument = "BY BZ BT", .unit = "rows, planes, time steps", .initial = "the tuner's choice",
-     .summary = "Size of a Block.", .more = "A Block always holds whole rows along x."},
+     .argument = "BY BZ BT", .unit = "rows, planes, time levels", .initial = "the tuner's choice",
+     .summary = "Size of a Block: BY rows, BZ planes, BT time levels (steps, or stages of a step).",
+     .more = "A Block always holds whole rows along x."},
     {"iblock", 0, MX_GROUP_PLAN, BOTH, 0, 2, .take = mx_ask_counts, FIELD(iy), LIMITS(1, MX_MOST_EXTENT),
      .argument = "IY IZ", .unit = "rows, planes", .initial = "from the size of the L2 cache",
      .summary = "Size of the piece of a Block that is computed in cache."},
@@ -67,24 +71,24 @@ const struct mx_option mx_rows_plan[] = {
              "* `device`: on the accelerator of --accel."},
     {"slab", 0, MX_GROUP_PLAN, BOTH, 0, 1, .take = mx_ask_count, FIELD(slab), LIMITS(1, MX_MOST_SLAB),
      .argument = "PLANES", .unit = "planes", .initial = "the engine's choice",
-     .summary = "Planes that one step of a pipelined schedule advances in z.",
+     .summary = "Planes that are computed at a time, on the way through a Block in z.",
      .more = "With more than 8 threads, engine tiled divides these planes into several slabs."},
     {"tile", 0, MX_GROUP_PLAN, BOTH, 0, 2, .take = mx_ask_counts, FIELD(tile), LIMITS(1, MX_MOST_EXTENT),
      .argument = "ROWS LEVELS", .unit = "rows, time levels", .initial = "the engine's choice",
-     .summary = "Engine tiled: rows of a tile and time levels of a chunk."},
+     .summary = "Engine tiled: rows of a tile, and time levels that are computed in cache at a time."},
     {"column", 0, MX_GROUP_PLAN, BOTH, 0, 1, .take = mx_ask_count, FIELD(column), LIMITS(1, MX_MOST_COLUMN),
      .argument = "CELLS", .unit = "cells", .initial = "whole rows if they are short",
      .summary = "Engine tiled: cells in x of a tile.",
-     .more = "NX or more means whole rows. That is the default for rows of up to 12 KiB. For your own "
-             "kernels and stencils of radius 2 and more the limit is 6 KiB. For a stencil of radius 1, "
-             "choose CELLS that fill a multiple of 64 bytes. Only then are tiles that are shorter than a row "
-             "updated in place in cache."},
+     .more = "NX or more means whole rows. Rows of up to 12 KiB (6 KiB for your own kernels and for radius 2 "
+             "or more) are not divided by default. For radius 1, choose CELLS that fill a multiple of 64 "
+             "bytes: only then does memext update such a tile in place in cache."},
     {"ahead", 0, MX_GROUP_PLAN, BOTH, 0, 1, .take = mx_ask_count, FIELD(ahead), LIMITS(1, MX_MOST_AHEAD),
      .argument = "SLABS", .unit = "slabs", .initial = "2",
      .summary = "Slabs that are read ahead of the computation."},
     {"plan", 0, MX_GROUP_PLAN, BOTH, 0, 1, .take = mx_ask_text, FIELD(plan), .argument = "LINE|FILE",
      .summary = "Runs a plan that `memext tune` printed.",
-     .more = "Its numbers have the limits of their options. `faces=dram` or `faces=side-file` says where "
+     .more = "A number in it has the same limits as the option for it (by, bz and bt: --block; slab: "
+             "--slab). `faces=dram` or `faces=side-file` says where "
              "`stream` "
              "keeps the faces between strips. Without it they are in DRAM if they fit."},
 
@@ -99,8 +103,9 @@ const struct mx_option mx_rows_plan[] = {
              "All ranks commit together. If one dies, all end. --resume continues with any number of "
              "ranks, also with one."},
     {"rank-weights", 0, MX_GROUP_RANKS, MX_CMD_RUN | TUNE, 0, 1, .take = mx_ask_text, FIELD(rank_weights),
-     .argument = "W,W,...", .initial = "equal", .summary = "Planes of each rank, in proportion.",
-     .more = "Give a number for each rank. With --resume memext divides the planes again."},
+     .argument = "W,W,...", .initial = "equal",
+     .summary = "Relative shares of the planes, one number for each rank.",
+     .more = "With --resume memext divides the planes again."},
     {"link", 0, MX_GROUP_RANKS, MX_CMD_RUN | TUNE, 0, 1, .take = mx_ask_link,
      .argument = "[NAME][,RATE[,LATENCY]]", .value_at = mx_value_link,
      .initial = "mpi if mpirun has started the ranks, else local; the rate is measured",
@@ -108,8 +113,8 @@ const struct mx_option mx_rows_plan[] = {
      .more = "`local` uses sockets of this machine, `mpi` the MPI of mpirun. `memext info` lists the "
              "links.\n"
              "RATE and LATENCY are for predictions: `10Gbit,20us` is an example. RATE is in bit/s "
-             "(Kbit, Mbit, Gbit) or bytes/s (KB, MB, GB, KiB, MiB, GiB) each way. LATENCY is what a "
-             "message takes besides (ns, us, ms, s; default 20us).\n"
+             "(Kbit, Mbit, Gbit) or bytes/s (KB, MB, GB, KiB, MiB, GiB) each way. LATENCY is the time that "
+             "each message takes in addition to its bytes (ns, us, ms, s; default 20us).\n"
              "Without RATE the ranks measure the link when they begin. A dry run and `memext tune` "
              "assume 10 Gbit/s."},
 
@@ -162,7 +167,7 @@ const struct mx_option mx_rows_plan[] = {
      .summary = "Bandwidth to plan with while the device reads and writes at the same time.",
      .more = "It is the sum of both directions. If a device limits each direction separately (a "
              "network, a throttled volume), give the sum of --read-bw and --write-bw. If only one of "
-             "these two is given, the default is the rate of reads and writes that alternate."},
+             "these two is given, the default is the rate of a device that reads and writes by turns."},
     {"rate", 0, MX_GROUP_RATES, BOTH | LOOPS, 0, 1, .take = mx_ask_real, FIELD(rate), .argument = "UPDATES/S",
      .unit = "cells per second", .range = "above 0", .initial = "measured or assumed",
      .summary = "Speed of the computation to plan with.",

@@ -26,7 +26,7 @@ const struct mx_option mx_rows_problem[] = {
      .summary = "Number of time steps that the kernel is meant for."},
     {"time-step", 0, MX_GROUP_PROBLEM, BOTH, 0, 1, .take = mx_ask_text, FIELD(time_step),
      .argument = "SECONDS|PARAM|none", .initial = "the kernel's parameter dt, if it has one",
-     .summary = "Length of a step, so that reports give seconds besides steps.",
+     .summary = "Length of a step in simulated seconds, for reports only.",
      .more = "The argument is a number or a quotient such as 1/8, or the name of a parameter of the "
              "kernel. With a parameter over time each step has its own length. `none` leaves seconds "
              "out.\n"
@@ -106,20 +106,22 @@ const struct mx_option mx_rows_problem[] = {
              "* `odd-node`: as `mirror-node`, with the opposite sign, and the outermost cell is 0.\n"
              "* `edge`: every frame cell equals the outermost cell.\n"
              "* `periodic`: the axis is a ring. This kind holds for both ends and for all fields.\n"
-             "A side without FIELD holds for all fields of the state. One with FIELD, such as "
-             "`vx:z=odd`, comes before it for that field, in whatever order they are given. Fields "
+             "A side without FIELD holds for all fields of the state. A side with FIELD, such as `vx:z=odd`, "
+             "replaces it for that field. The order of the options does not matter. Fields "
              "may have sides of their own at each end.\n"
              "The cell that `odd-node` sets to 0 is 0 in the initial state and after every level. "
              "Sources add nothing to it.\n"
              "An axis needs as many cells as the radius, and one more for `mirror-node` and "
              "`odd-node`.\n"
-             "At a side in y or z that copies cells, a Block or strip must contain all cells that its "
-             "frame copies. memext refuses a Block that is too short, and says which length is enough.\n"
+             "Sides other than fixed and periodic copy cells into the frame. In y and z, all cells that such "
+             "a frame copies must lie in one Block or strip. memext refuses a Block that is too short, and "
+             "says which length is enough.\n"
              "Periodic sides in y and z need algorithm `stream` or `redundant`, or `direct` with "
              "--engine iblock or --accel. `stream` and `redundant` also read and compute ghost layers "
              "from the other end, BT times the radius deep. Predictions count these.\n"
-             "A sweep must not reach farther than once around the grid. `stream` with --engine iblock "
-             "and whole planes needs no ghost layers in y.\n"
+             "At periodic sides in y and z, BT times the radius may be at most the number of cells along "
+             "that axis. `stream` with --engine iblock and whole planes needs no ghost layers in y and has "
+             "no such limit there.\n"
              "At periodic sides the frame of a read-only field holds the cells of the other end. At "
              "other sides it holds the values of the file.",
      .on_resume = MX_RESUME_SAME},
@@ -148,7 +150,8 @@ const struct mx_option mx_rows_problem[] = {
              "the run ends before that commit, the store is unchanged: give the option again.\n"
              "Without --edit-input, -t must be greater than the step of the last commit. With "
              "--edit-input, memext commits both changes before the next step.\n"
-             "A --param beside it may have the first value of the parameter or the present one. The "
+             "If you also give --param for it, its value must be the one that the run began with or the "
+             "present one. The "
              "option cannot change a parameter over time: give another file with --param.",
      .needs = "resume"},
     {"edit-input", 0, MX_GROUP_PROBLEM, RUN, 0, 1, true, .take = mx_ask_words, FIELD(edit_inputs),
@@ -184,9 +187,10 @@ const struct mx_option mx_rows_problem[] = {
      .more = "The run no longer needs the files once it has begun.", .excludes = "resume",
      .because = "a resumed run keeps its fields where they are", .needs = "kernel"},
     {"in-place", 0, MX_GROUP_KERNEL, BOTH, .take = mx_ask_flag, FIELD(in_place),
-     .summary = "Uses one pair of Buffers instead of two.",
-     .more = "It is for kernels that read the value they replace (leapfrog, staggered). Such a run "
-             "cannot be resumed. --verify then computes all steps in one pass. That pass needs DRAM "
+     .summary = "Keeps one copy of the state instead of two, in half the space.",
+     .more = "It is for kernels that read the value they replace (leapfrog, staggered). An interrupted run "
+             "must start again. --verify then "
+             "computes all steps in one pass. That pass needs DRAM "
              "for some planes of every level, and allows at most 2048 levels.",
      .needs = "kernel resume"},
 
@@ -259,8 +263,8 @@ const struct mx_option mx_rows_problem[] = {
              "With --resume the default is what the run had before.\n"
              "Only cells that are computed count. The frame and fields that are only read may hold "
              "NaN.\n"
-             "memext examines a sweep if it may commit it or if --snapshot saves its state, and at "
-             "the end. Runs without commits (backends dram and swap, algorithms that rewrite their "
+             "memext looks for such cells at the end, and after each sweep that it may commit or whose state "
+             "--snapshot saves. Runs without commits (backends dram and swap, algorithms that rewrite their "
              "Buffers, --in-place) examine other states every 64 steps or more. Such runs have no "
              "finite state to resume from.\n"
              "An initial grid with such cells is refused with status 6 before the first step. A file "

@@ -112,7 +112,7 @@ static int look(struct export *e) {
     if (e->stored.note.pending && !e->stored.facts.in_use)
         return mx_fail(&e->why, -EINVAL,
                        "%.300s holds no state yet: the run has committed nothing, and step 0 is only in its "
-                       "input; continue it with memext run --resume",
+                       "input. Continue it with memext run --resume, or begin it again with --force",
                        e->stored.facts.place);
     if (e->stored.note.different)
         return mx_fail(

@@ -71,11 +71,13 @@ static void print(const struct mx_machine *m, json_t *all) {
                json_is_true(json_object_get(o, "built"))
                    ? ""
                    : " - not built in: install libhdf5 (packages-hdf5.txt) and build memext again");
-    if ((o = json_object_get(all, "device")) != NULL)
-        printf("device     %s: %s, %s free, O_DIRECT alignment %lld\n", text(o, "path"),
+    if ((o = json_object_get(all, "device")) != NULL) {
+        const uint64_t align = bytes_of(o, "direct_offset_align_bytes"); /* 0 of a directory */
+        printf("device     %s: %s, %s free, O_DIRECT alignment %s\n", text(o, "path"),
                json_is_true(json_object_get(o, "block_device")) ? "block device" : text(o, "filesystem"),
                mx_size((uint64_t)json_integer_value(json_object_get(o, "bytes"))).text,
-               (long long)json_integer_value(json_object_get(o, "direct_offset_align_bytes")));
+               align > 0 ? mx_size(align).text : "not known");
+    }
 }
 
 /* What ranks were given with -d. 1: it is none. */

@@ -20,7 +20,8 @@ int mx_cmd_view(int argc, char **argv) {
     fprintf(
         stderr,
         "memext view: %s cannot be started: %s. It comes with the Python package: run pip install . in the "
-        "folder of the sources, or use python -m memext view\n",
+        "folder of the sources. If the package is installed and memext-view is not on PATH, use python -m "
+        "memext view\n",
         drawer, strerror(errno));
     return MX_EXIT_REFUSED;
 }

@@ -139,14 +139,23 @@ static void print_end(enum mx_command command, bool all) {
         printf(".\n");
     }
     if (command & (MX_CMD_KERNEL | MX_CMD_VIEW)) return;
-    printf("\nGive sizes with KiB, MiB, GiB or TiB. Exit status: 0 done, 2 wrong usage or a request that "
+    printf("\n");
+    if (command & (MX_CMD_RUN | MX_CMD_TUNE))
+        printf(
+            "A Buffer is one copy of the grid in the store. A sweep reads one Buffer, computes several steps "
+            "in\n"
+            "Blocks (pieces that fit in DRAM) and writes the other. A commit makes a sweep's result "
+            "durable.\n"
+            "man memext explains more.\n\n");
+    printf("Give sizes with KiB, MiB, GiB or TiB. Exit status: 0 done, 2 wrong usage or a request that "
            "memext\n"
            "cannot meet, 3 I/O error, %s5 interrupted%s.\n",
            command & (MX_CMD_RUN | MX_CMD_WAVEFRONT) ? "4 --verify found a difference, " : "",
            command & MX_CMD_RUN ? ", 6 cells are NaN or infinite" : "");
     if (command & MX_CMD_RUN)
-        printf("Algorithms redundant, stream and resident can be resumed. Others rewrite their Buffers in "
-               "place.\n");
+        printf("An interrupted run can be resumed with the algorithms redundant, stream and resident. The "
+               "others\n"
+               "rewrite their Buffers in place, so an interrupted run must start again.\n");
 }
 
 static int no_group(enum mx_command command, const char *topic) {

@@ -51,7 +51,8 @@ static void help(FILE *to) {
             "memext COMMAND --help\n\n",
             MX_VERSION);
     for (int i = 0; i < N_COMMANDS; i++) fprintf(to, "  %-9s %s\n", commands[i].name, commands[i].summary);
-    fprintf(to, "\nexample: memext run -n 510 510 1022 -t 64 -d DIR --dram 512MiB --verify\n");
+    fprintf(to, "\nexample: memext run -n 510 510 1022 -t 64 -d DIR --dram 512MiB --verify\n"
+                "         DIR is a directory on a disk with 5 GiB free.\n");
 }
 
 static int run_command(int argc, char **argv) {

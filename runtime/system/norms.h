@@ -149,7 +149,7 @@ struct mx_until {
     double limit, floor; /* floor 0: none */
     bool above;
 };
-/* Reads a criterion. n_reduce may be 0. -EINVAL with a sentence. */
+/* Reads a criterion. n_reduce may be 0; reduce is NULL for a built-in stencil. -EINVAL with a sentence. */
 int mx_until_parse(const char *text, int32_t n_reduce, const struct mx_reduce *reduce, mx_why *why,
                    struct mx_until *out);
 double mx_until_value(const struct mx_until *until, const struct mx_norms_result *result);

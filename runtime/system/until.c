@@ -65,9 +65,11 @@ int mx_until_parse(const char *text, int32_t n_reduce, const struct mx_reduce *r
                        "least VALUE, or ,floor=POSITIVE to a NAME-spread",
                        text);
     if (!find_quantity(text, length, n_reduce, reduce, &u))
-        return mx_fail(why, -EINVAL, "--until '%s': choose max-change, rms-change%s%s%s", text,
-                       n_reduce > 0 ? ", a reduction of the kernel ("
-                                    : "; the kernel has no reductions (MX_REDUCE)",
+        return mx_fail(why, -EINVAL, "--until '%s' names no norm: choose max-change or rms-change%s%s%s",
+                       text,
+                       n_reduce > 0     ? ", a reduction of the kernel ("
+                       : reduce != NULL ? "; the kernel has no reductions (MX_REDUCES)"
+                                        : "",
                        n_reduce > 0 ? reduce[0].name : "",
                        n_reduce > 1   ? ", ...) or the spread of one (NAME-spread)"
                        : n_reduce > 0 ? ") or its spread (NAME-spread)"

@@ -337,5 +337,5 @@ def test_what_is_asked_for_is_planned(memext, place, tmp_path):
     memext.refused(*run, "--check", 0, naming=["--check '0'"])
     memext.refused(*run, "--until", "max-change", naming=["NAME=VALUE"])
     memext.refused(*run, "--until", "max-change=-1", naming=["never met"])
-    memext.refused(*run, "--until", "flux=1", naming=["no reductions (MX_REDUCE)"])
+    memext.refused(*run, "--until", "flux=1", naming=["names no norm: choose max-change or rms-change"])
     assert memext.run(*GRID, *PLANS["direct"], "--until", "max-change=0")["check_every"] == 100
