@@ -38,36 +38,36 @@ ANONYMOUS = ("dram", "swap")
 
 
 class Run:
-    """A computation: a kernel (memext.kernel; None: the built-in `stencil`), the initial values of its fields, and options.
+    """A computation: a kernel, the initial values of its fields, and options.
 
         with memext.Run(heat, u="u0.npy", k=k, device="/scratch", dram="16GiB") as run:
             run.advance(1000, progress=True)
             run["u"].save("u.h5")
 
-    Each field is a keyword: u, c, and so on; NAME_old is the step before of a leapfrog kernel. Its value is an array in memory, a file or store (a path, or
-    memext.open), any object with shape, dtype and slices, a number, memext.ramp, or a function of x, y, z. It may also be a pattern: "random", "gauss",
-    "linear", "corner", "zero". frame: "included" (default): arrays have a frame of `radius` cells on every side. "edge", "mirror", "periodic" or a number: arrays
-    have no frame, and the run makes this one. shape: interior cells (nz, ny, nx), needed if no field is an array. A kernel of two dimensions,
-    u[dx, dy], has shapes (ny, nx) and functions of x, y.
-
-    device: the directory, file (a new one ends in .memext or .store) or block device of the store. None: the run makes a temporary directory in the
-    directory MEMEXT_DEVICE, or in the current one if that is not set. The end of the run removes it. If a run is not closed, the directory goes with
-    the last array or store that it has handed out. Relative paths belong to the current directory at the time the Run is made. A field may come from
-    the store in `device` itself, memext.open(device)[NAME]: that store stays until the run's first commit.
-
-    resume: "auto" resumes a store of the same problem in `device`, begins anew without one, and refuses another problem's. True demands such a store.
-    False begins anew; with force=True whatever is there. A problem is the same if all that decides bits is the same: the kernel, its types and the
-    initial fields (arrays by their cells, large files by name, size, time and a sample). Number of steps, plan and outputs may differ.
-    keep: the store stays after the run. dtype: the type of the state, for all fields or by name (default: the kernel's own, else float64); integers are
-    "uint8" and so on. params: the kernel's parameters; an array or .npy file has a value for each step. Other keywords are the options of memext(1)
-    with _ for -, listed below. An option without a value is True; one that may be repeated accepts a list, or a dict of names and values.
-
-    reductions: memext.reduce functions that the run computes during its steps, without a pass of their own, as often as check=EVERY says. report["norms"]
-    has their values, which belong to the state one step earlier. until={"flux-spread": 0.01} ends the run when the value is at most 0.01;
-    {"above": 5.0}: at least 5. {"below": 0.01, "floor": 1e-12}: a spread is relative to the floor if the mean is smaller (see Reduced.spread).
-
-    nonfinite: "end": a state with NaN or infinite cells is not committed, and the run ends with memext.NotFinite. "ignore": they are allowed.
-    report["nonfinite_cells"] counts them. The frame and read-only fields are not checked.
+    Parameters:
+    kernel: what memext.kernel, memext.stages or memext.staggered returns. None: the built-in `stencil`, whose field is u.
+    FIELD: each field of the kernel is a keyword: u, c, and so on. NAME_old is the field NAME of a leapfrog kernel one step before. Its value is
+        an array in memory, any object with shape, dtype and slices, a file or a store (a path, or memext.open; `device` stays until the first commit),
+        a number, memext.ramp, a function of x, y, z (in two dimensions of x, y), or a pattern: "random", "gauss", "linear", "corner", "zero".
+    shape: interior cells (nz, ny, nx), or (ny, nx) for a kernel of two dimensions, u[dx, dy]. It is needed if no field is an array.
+    frame: "included" (default): arrays have a frame of `radius` cells on every side. "edge", "mirror", "periodic" or a number: the run makes the frame.
+    dtype: the type of the state, for all fields or by name. Default: the kernel's own, else float64. Integers are "uint8" and so on.
+    params: the kernel's parameters, by name. An array or a .npy file has a value for each step.
+    device: the directory, file (a new one ends in .memext or .store) or block device of the store. A relative path begins at the current directory of the
+        time when the Run is made. None: a temporary directory in the directory that the variable MEMEXT_DEVICE names, else in the current one. The
+        end of the run removes it. If a run is not closed, the directory is removed when the last array or store from this run is released.
+    resume: "auto" (default): resumes a store of the same problem in `device`, begins anew if there is none, and refuses the store of another problem.
+        True: fails if there is no such store. False: begins anew, with force=True whatever is there. A stored problem counts as the same if everything
+        that affects the result is the same: the kernel, its types and the initial fields. Arrays are compared by their cells, large files by name,
+        size, time and a sample. Number of steps, plan and outputs may differ.
+    keep: True: the store stays after the run. stencil: the name of a built-in stencil, without a kernel.
+    reductions: memext.reduce functions that the run computes during its steps, as often as check=EVERY says, without a pass of their own. report["norms"]
+        has their values, which belong to the state one step earlier. until={"flux-spread": 0.01} ends the run when the value is at most 0.01,
+        {"flux": {"above": 5.0}} when it is at least 5. {"below": 0.01, "floor": 1e-12}: a spread is relative to the floor if the mean is smaller.
+    nonfinite: "end" (default): a state with NaN or infinite cells is not committed, and the run ends with memext.NotFinite. "ignore": they are allowed,
+        and report["nonfinite_cells"] counts them. The frame and read-only fields are not checked.
+    OPTION: other keywords are the options of memext(1) with _ for -, which are listed below. An option without a value is True. One that may be repeated
+        accepts a list, or a dict of names and values.
 
     A normal end of `with` removes the store unless keep=True. After an exception (also Ctrl-C) a store in `device` stays, and the same program resumes
     it. A run removes, shows and resumes only its own state, never another run's.

@@ -133,17 +133,18 @@ static int open_field(struct mx_run_field *f, struct mx_problem *p, bool former,
     if (err == 0 && former && f->in_place && f->alike != alike) {
         char then[4], now[4], text[MX_SHAPE_TEXT];
         return mx_fail(why, -EINVAL,
-                       "%.200s of shape %s is constant along the axes '%s', but the file that the run began "
-                       "with gives field %s constant along '%s': give that file with --field %s=FILE",
+                       "%.200s of shape %s is constant along the axes '%s'. The run began with a file that "
+                       "gives field %s constant along '%s': give that file with --field %s=FILE",
                        f->path, mx_shape_text(f->npy.shape, p->flat, text), mx_alike_told(p, f->alike, now),
                        f->name, mx_alike_told(p, alike, then), f->name);
     }
     if (err == 0 && former && f->in_place && (f->npy.data_offset_bytes != offset || f->frame != frame))
-        err = mx_fail(why, -EINVAL,
-                      "in %.200s the cells begin at byte %lld and come %s a frame; the run reads field %s in "
-                      "place from byte %lld of a file %s a frame: give that file with --field %s=FILE",
-                      f->path, (long long)f->npy.data_offset_bytes, f->frame ? "with" : "without", f->name,
-                      (long long)offset, frame ? "with" : "without", f->name);
+        err = mx_fail(
+            why, -EINVAL,
+            "in %.200s the cells begin at byte %lld and come %s a frame. The run began with a file of field "
+            "%s whose cells begin at byte %lld and come %s a frame: give that file with --field %s=FILE",
+            f->path, (long long)f->npy.data_offset_bytes, f->frame ? "with" : "without", f->name,
+            (long long)offset, frame ? "with" : "without", f->name);
     return err < 0 ? err : mx_field_take_identity(f, former, why);
 }
 

@@ -405,7 +405,7 @@ def test_the_file_of_a_profile(memext, quick_place, layer):
     memext.run(*words, "-t", 3, "-d", quick_place, "--keep")
     np.save(folder / "b.npy", np.zeros((1, 1, 40)))
     refused = memext("run", "--resume", "-d", quick_place, "-t", 5, check=False)
-    assert refused.returncode == 2 and "(1, 1, 40) is constant along the axes 'yz', but the file that the run began with gives field b constant along 'z'" in refused.stderr
+    assert refused.returncode == 2 and "(1, 1, 40) is constant along the axes 'yz'. The run began with a file that gives field b constant along 'z'" in refused.stderr
     for name, sizes in (("qz", "1 1 20"), ("qy", "1 20 1")):
         (folder / f"{name}.nhdr").write_text(f"NRRD0004\ntype: double\ndimension: 3\nsizes: {sizes}\nendian: little\nencoding: raw\ndata file: q.raw\n\n")
     np.arange(20.0).tofile(folder / "q.raw")
