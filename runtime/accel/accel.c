@@ -166,6 +166,7 @@ int mx_accel_open(const struct mx_accel_options *o, mx_why *why, mx_accel **out)
     struct mx_accel_facts chosen = {.number = -1};
     const char *comma = strchr(o->spec, ',');
     char spec[SPEC_BYTES];
+    mx_why reason = {""};
     int err = find(o->spec, why, &ops);
     if (err == 0) err = mx_accel_check_keys(o->spec, why);
     if (err == 0) err = check_use(ops, comma != NULL ? comma + 1 : "", why);
@@ -177,7 +178,11 @@ int mx_accel_open(const struct mx_accel_options *o, mx_why *why, mx_accel **out)
     if (a == NULL) return mx_fail(why, -ENOMEM, "no memory for the description of an accelerator");
     a->ops = ops;
     a->facts = chosen;
-    err = ops->open(keys, o->memory_bytes, why, &a->state);
+    err = ops->open(keys, o->memory_bytes, &reason, &a->state);
+    if (err < 0 && strncmp(reason.text, "--accel", 7) == 0)
+        mx_fail(why, err, "%s", reason.text);
+    else if (err < 0)
+        mx_fail(why, err, "--accel %s: %.440s, or leave --accel out", ops->name, reason.text);
     if (err == 0) err = take_facts(a, o, keys, why);
     if (err < 0) return mx_accel_close(a), err;
     *out = a;

@@ -67,9 +67,11 @@ void mx_say_useless(const struct mx_options *o, const struct mx_backend *backend
 void mx_say_many_threads(const char *given, int64_t threads, int32_t cores, mx_remark *say, void *context) {
     char sentence[200];
     if (threads <= cores) return;
-    snprintf(
-        sentence, sizeof sentence,
-        "%s%lld: this process may use %d cores only, and more threads wait for one another; leave it out",
-        given, (long long)threads, cores);
+    snprintf(sentence, sizeof sentence,
+             "%s%lld: this process may use %d cores only, and more threads wait for one another; leave %s "
+             "out, or give "
+             "%d or fewer",
+             given, (long long)threads, cores,
+             strncmp(given, "--", 2) == 0 ? "--threads" : "threads=", cores);
     say(context, sentence);
 }

@@ -52,7 +52,7 @@ const struct mx_option mx_rows_files[] = {
 
     {"dry-run", 0, MX_GROUP_REPORT, RUN | LOOP, MX_CMD_RUN | LOOP, .take = mx_ask_flag, FIELD(dry_run),
      .summary = "Prints the plan and the predicted bytes and touches nothing.",
-     .excludes = "resume calibrate", .because = "a dry run touches nothing"},
+     .excludes = "resume calibrate", .because = "a dry run changes and measures nothing"},
     {"explain", 0, MX_GROUP_REPORT, MX_CMD_RUN | TUNE, TUNE, .take = mx_ask_flag, FIELD(explain),
      .summary = "Says before the run which plans were tried and why one won."},
     {"exhaustive", 0, MX_GROUP_REPORT, TUNE, 0, .take = mx_ask_flag, FIELD(exhaustive),

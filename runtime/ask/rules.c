@@ -126,13 +126,14 @@ static void complete_system(struct mx_options *o) {
 /* What is said of a grid, of steps and of files agrees. */
 static int check_problem(enum mx_command command, const struct mx_options *o, mx_why *why) {
     if (o->frames.n > 0 && o->inputs.n + o->fields.n == 0 && !o->source && !o->resume)
-        return mx_fail(why, -EINVAL, "--frame needs a file: give one with --input, or leave --frame out");
+        return mx_fail(why, -EINVAL,
+                       "--frame needs a file: give one with --input or --field, or leave --frame out");
     if (command != MX_CMD_LIBRARY && mx_option_given(o, "output-frame") && o->outputs.n == 0)
         return mx_fail(why, -EINVAL,
                        "--output-frame needs --output FILE: give it, or leave --output-frame out");
     if (!mx_option_given(o, "size") && o->inputs.n == 0 && !o->source && !o->resume)
         return mx_fail(why, -EINVAL,
-                       "no grid: give its size with -n NX NY NZ or a file with --input GRID.npy");
+                       "the size of the grid is missing: give -n NX NY NZ, or a file with --input GRID.npy");
     if (o->problem.flat && o->kernel == NULL && !o->resume)
         return mx_fail(
             why, -EINVAL,
@@ -140,7 +141,7 @@ static int check_problem(enum mx_command command, const struct mx_options *o, mx
             "NZ, or a kernel with #define MX_RADII r, r, 0 (--kernel)",
             (long long)o->problem.nx, (long long)o->problem.nz);
     if (!mx_option_given(o, "steps") && !o->resume)
-        return mx_fail(why, -EINVAL, "no time steps: give them with -t NT");
+        return mx_fail(why, -EINVAL, "the number of time steps is missing: give -t NT");
     if (!o->resume && o->kernel == NULL && mx_check_built_in_words(o, why) < 0) return -EINVAL;
     const bool of_store =
         o->resume && o->init != NULL && strchr(o->init, '=') != NULL; /* which may have a kernel */

@@ -117,7 +117,8 @@ int mx_ask_real(const struct mx_option *row, const char *value, struct mx_option
     char *end;
     *field = strtod(value, &end);
     if (end != value && *end == 0 && *field > 0 && isfinite(*field)) return 0;
-    return mx_fail(why, -EINVAL, "--%s '%s': give a number above 0", row->name, value);
+    return mx_fail(why, -EINVAL, "--%s '%s': give a number above 0 (unit: %s), such as %s", row->name, value,
+                   row->unit, strcmp(row->unit, "seconds") == 0 ? "2" : "2e9");
 }
 
 static int parse_count(const char *text, int64_t *out) {
@@ -129,12 +130,22 @@ static int parse_count(const char *text, int64_t *out) {
     return 0;
 }
 
+/* A limit as people read it. */
+static const char *limit_text(uint64_t n, char text[24]) {
+    if (n > 1 << 20 && (n & (n - 1)) == 0)
+        snprintf(text, 24, "2^%d", __builtin_ctzll(n));
+    else
+        snprintf(text, 24, "%llu", (unsigned long long)n);
+    return text;
+}
+
 /* One whole number within the row's limits. */
 int mx_ask_count(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
     int64_t count;
+    char least[24], most[24];
     if (parse_count(value, &count) < 0 || count < (int64_t)row->low || count > (int64_t)row->high)
-        return mx_fail(why, -EINVAL, "--%s '%s' is not an integer from %llu to %llu", row->name, value,
-                       (unsigned long long)row->low, (unsigned long long)row->high);
+        return mx_fail(why, -EINVAL, "--%s '%s' is not an integer from %s to %s", row->name, value,
+                       limit_text(row->low, least), limit_text(row->high, most));
     return *(int64_t *)field_of(row, o) = count, 0;
 }
 
@@ -147,31 +158,34 @@ static int read_counts(const struct mx_option *row, const char *value, int64_t c
     const char letter[] = {(char)row->letter, 0};
     snprintf(name, sizeof name, row->letter != 0 ? "--%s (-%s)" : "--%s", row->name, letter);
     const int fewest = row->fewest > 0 ? row->fewest : row->words;
-    char needed[32];
+    char needed[48], limit[24];
+    bool option = false; /* that follows where a number is missing */
     int n = 0;
     if (fewest < row->words)
-        snprintf(needed, sizeof needed, "%d or %d", fewest, row->words);
+        snprintf(needed, sizeof needed, "%d or %d numbers", fewest, row->words);
     else
-        snprintf(needed, sizeof needed, "%d", row->words);
-    for (const char *p = value + strspn(value, " "); *p != 0; p += strspn(p, " "), n++) {
+        snprintf(needed, sizeof needed, "%d number%s", row->words, row->words == 1 ? "" : "s");
+    for (const char *p = value + strspn(value, " "); *p != 0 && !option; p += strspn(p, " ")) {
         const size_t length = strcspn(p, " ");
         snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), p);
         if (n == row->words)
-            return mx_fail(why, -EINVAL,
-                           "%s '%.100s' has too many words: give %s numbers, each as a word of its own", name,
-                           value, needed);
+            return mx_fail(why, -EINVAL, "%s '%.100s' has too many words: give %s, each as a word of its own",
+                           name, value, needed);
+        option = word[0] == '-' && word[1] != 0 && strchr("0123456789", word[1]) == NULL;
+        if (option) break;
         if (length >= sizeof word || parse_count(word, &counts[n]) < 0)
-            return mx_fail(why, -EINVAL, "%s: '%s' is not an integer (%s numbers are needed)", name, word,
-                           needed);
+            return mx_fail(why, -EINVAL, "%s: '%s' is not an integer: give %s%s", name, word,
+                           row->words == 1 ? "one integer" : needed,
+                           row->words == 1 ? "" : ", integers with blanks between them");
         if (counts[n] < (int64_t)row->low)
             return mx_fail(why, -EINVAL, "%s: %lld is below the smallest value allowed, %lld", name,
                            (long long)counts[n], (long long)row->low);
         if (row->high > 0 && counts[n] > (int64_t)row->high)
-            return mx_fail(why, -EINVAL, "%s: %lld is above the largest value allowed, %lld", name,
-                           (long long)counts[n], (long long)row->high);
-        p += length;
+            return mx_fail(why, -EINVAL, "%s: %lld is above the largest value allowed, %s", name,
+                           (long long)counts[n], limit_text(row->high, limit));
+        p += length, n++;
     }
-    if (n < fewest) return mx_fail(why, -EINVAL, "%s needs %s numbers, %d given", name, needed, n);
+    if (n < fewest) return mx_fail(why, -EINVAL, "%s needs %s, %d given", name, needed, n);
     return *count = n, 0;
 }
 
@@ -314,7 +328,7 @@ int mx_ask_reserve(const struct mx_option *row, const char *value, struct mx_opt
  * would become the name of a directory. */
 int mx_ask_snapshot(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
     const int64_t most = INT64_C(1) << 40;
-    char number[LONGEST_NUMBER];
+    char number[LONGEST_NUMBER], limit[24];
     if (o->snapshot_directory != NULL)
         return mx_fail(why, -EINVAL,
                        "--%s is given twice, as '%.200s' and as '%.200s': leave one of them out", row->name,
@@ -325,15 +339,15 @@ int mx_ask_snapshot(const struct mx_option *row, const char *value, struct mx_op
         o->snapshot_every > most)
         return mx_fail(
             why, -EINVAL,
-            "--%s '%.200s' does not begin with a number of steps, from 1 to %lld, and a colon: give %s",
-            row->name, value, (long long)most, row->argument);
+            "--%s '%.200s' does not begin with a number of steps, from 1 to %s, and a colon: give %s",
+            row->name, value, limit_text((uint64_t)most, limit), row->argument);
     o->snapshot_stride = 1;
     if (last != colon && (parse_count(last + 1, &o->snapshot_stride) < 0 || o->snapshot_stride < 1 ||
                           o->snapshot_stride > most))
         return mx_fail(why, -EINVAL,
-                       "--%s '%.200s': STRIDE after the last colon is not a number from 1 to %lld; if the "
+                       "--%s '%.200s': STRIDE after the last colon is not a number from 1 to %s; if the "
                        "directory has a colon in its name, give EVERY:DIR:1",
-                       row->name, value, (long long)most);
+                       row->name, value, limit_text((uint64_t)most, limit));
     o->snapshot_directory = colon + 1;
     o->snapshot_length = last != colon ? (size_t)(last - colon - 1) : strlen(colon + 1);
     if (o->snapshot_length > 0) return 0;

@@ -21,14 +21,14 @@ int mx_budget_create(uint64_t limit_bytes, uint64_t reserve_bytes, mx_why *why, 
     if (err != 0) return err;
     uint64_t most = mx_machine_dram_bytes(&machine);
     if (limit_bytes > most)
-        return mx_fail(why, -EINVAL, "%s of DRAM were asked for, but %s has %s; ask for less",
+        return mx_fail(why, -EINVAL, "%s of DRAM were asked for, but %s has %s: lower --dram",
                        mx_size(limit_bytes).text,
                        most < machine.memory_bytes ? "the memory cgroup of this process" : "this machine",
                        mx_size(most).text);
     if (limit_bytes == 0) limit_bytes = most;
     if (reserve_bytes >= limit_bytes)
         return mx_fail(why, -EINVAL,
-                       "a reserve of %s leaves nothing of %s of DRAM; lower the reserve or give more DRAM",
+                       "a reserve of %s leaves nothing of %s of DRAM: lower --reserve or raise --dram",
                        mx_size(reserve_bytes).text, mx_size(limit_bytes).text);
     mx_budget *budget = calloc(1, sizeof *budget);
     if (budget == NULL) return mx_fail(why, -ENOMEM, "no memory for a budget");

@@ -75,7 +75,7 @@ static int refuse_for_space(const struct mx_backend *b, const char *path, uint64
                                      : "memory",
                    mx_size(room).text,
                    b->anonymous ? "choose a smaller problem or another backend"
-                                : "free space or name another place");
+                                : "free space, name another place, or choose a smaller problem");
 }
 
 int mx_device_check_space(mx_device *d, mx_why *why) {

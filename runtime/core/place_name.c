@@ -70,9 +70,9 @@ static int stat_place(const char *path, bool in_directory, mx_why *why, struct s
 
 int mx_place_name(const char *asked, mx_why *why, char path[4096], bool *directory, struct stat *st) {
     if (asked == NULL || asked[0] == 0)
-        return mx_fail(
-            why, -EINVAL,
-            "this backend needs a place for its store: name a directory, a file or a block device with -d");
+        return mx_fail(why, -EINVAL, "%s: give a directory, file or block device on a disk with -d PATH",
+                       asked == NULL ? "the run needs a place for its store"
+                                     : "-d names no place, its argument is empty");
     *directory = stat(asked, st) == 0 && S_ISDIR(st->st_mode);
     int err = mx_place_join(path, asked, *directory ? "/" STORE_NAME : "", why);
     if (err == 0) err = stat_place(path, *directory, why, st);

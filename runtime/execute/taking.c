@@ -181,9 +181,10 @@ static int take_array(struct executor *r, const struct entry *e, int32_t part) {
         if (!is_wanted(r, e->take_step, z)) continue;
         err = mx_buffer_read(buffer, &span, 1, &ticket);
         if (err == 0) err = mx_wait(ticket);
-        if (err == -EBADMSG) return mx_field_damaged(buffer, l, "a state that is handed out", r->why);
+        if (err == -EBADMSG) return mx_field_damaged(buffer, l, "the state", r->why);
         if (err < 0)
-            return mx_fail(r->why, err, "reading %s %lld of a state that is handed out failed: %s",
+            return mx_fail(r->why, err,
+                           "reading %s %lld of the state, for snapshots, probes or the output, failed: %s",
                            mx_plane_word(p->flat), (long long)z, strerror(-err));
         box.region.z0 = z, box.region.z1 = z + 1;
         err = mx_take_box(r->x->taking, p, &box, r->why);

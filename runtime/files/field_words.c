@@ -53,8 +53,8 @@ static int resolve(struct mx_run_fields *f, const char *option, const char *word
                        option, word, name, state, fixed);
     if (*field == NULL)
         return mx_fail(why, -EINVAL,
-                       "--%s '%.120s' does not say which field: write NAME=..., where the state is %s "
-                       "(--input) and the read-only fields are %s (--field)",
+                       "--%s '%.120s' does not say which field: write its name and '=' before the value. The "
+                       "state is %s (--input), the read-only fields are %s (--field)",
                        option, word, state, fixed);
     const bool of_c = (*field)->array == MX_FIELD_OF_C;
     if (c == 1 && !of_c)

@@ -84,10 +84,10 @@ int mx_raw_open(const char *path, const char *raw, const struct mx_raw_want *w, 
     struct stat st;
     out->fd = -1;
     if (!parse(raw, &said))
-        return mx_fail(why, -EINVAL,
-                       "%.100s=...,%s: the file must be followed by " MX_DTYPE_NAMES
-                       " and, if needed, ,offset=BYTES and ,frame=yes or ,frame=no",
-                       w->option, raw);
+        return mx_fail(
+            why, -EINVAL,
+            "%.100s=...,%s: write FILE,TYPE[,offset=BYTES][,frame=yes|no], where TYPE is " MX_DTYPE_NAMES,
+            w->option, raw);
     if (w->nx == 0)
         return mx_fail(
             why, -EINVAL,

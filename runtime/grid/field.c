@@ -99,7 +99,7 @@ int mx_field_damaged(const mx_buffer *buffer, const struct mx_layout *layout, co
                  (long long)(at % layout->plane_pitch_bytes / layout->row_pitch_bytes));
     return mx_fail(
         why, -EBADMSG,
-        "reading %s gave other data than was written: the checksum of the unit at byte %lld%s differs. The "
+        "reading %s gave other data than was written: the hash of the unit at byte %lld%s differs. The "
         "device or its memory is faulty: resume from the last commit on other hardware",
         what, (long long)at, where);
 }

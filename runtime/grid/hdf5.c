@@ -151,9 +151,10 @@ static int check_shape(hid_t set, const char *word, int wanted, mx_why *why, int
     for (int i = 0; i < 3; i++) shape[i] = (int64_t)extents[i];
     if (wanted == 2) shape[1] = 1, shape[2] = (int64_t)extents[1];
     if (rank == wanted) return 0;
-    return mx_fail(why, -EINVAL, "%.300s has %d dimension%s; a grid %s", word, rank > 0 ? rank : 0,
-                   rank == 1 ? "" : "s",
-                   wanted == 3 ? "has 3: z, y, x" : "of a kernel of two dimensions has 2: y, x");
+    return mx_fail(
+        why, -EINVAL, "%.300s has %d dimension%s; a grid %s", word, rank > 0 ? rank : 0, rank == 1 ? "" : "s",
+        wanted == 3 ? "has 3: z, y, x. Write the cells as such a dataset"
+                    : "of a kernel of two dimensions has 2: y, x. Write the cells as such a dataset");
 }
 
 /* As it is in memory, in this file. */

@@ -44,6 +44,10 @@ static int parse_dtype(const char *path, const char *descr, bool any, enum mx_dt
                        "%s is big endian (%.5s); convert it with a.astype(a.dtype.newbyteorder('<'))", path,
                        descr);
     const int n = mx_npy_type_bytes(descr);
+    if (strncmp(descr, "'<c", 3) == 0 || strncmp(descr, "'>c", 3) == 0)
+        return mx_fail(why, -EINVAL,
+                       "%s has element type %.*s, complex numbers: save a.real and a.imag as two files", path,
+                       n, descr);
     if (any)
         return mx_fail(
             why, -EINVAL,
@@ -74,9 +78,10 @@ static int parse_shape(const char *path, const char *text, int want, int64_t sha
     }
     if (rank != extents_wanted)
         return mx_fail(why, -EINVAL, "%s has %d dimension%s; a %s", path, rank, rank == 1 ? "" : "s",
-                       want == 3   ? "grid has 3: (nz+2h, ny+2h, nx+2h)"
-                       : want == 2 ? "grid of two dimensions has 2: (ny+2h, nx+2h)"
-                                   : "matrix has 2: (rows+2, cols+2)");
+                       want == 3 ? "grid has 3: (nz+2h, ny+2h, nx+2h), where h is the width of the frame"
+                       : want == 2
+                           ? "grid of two dimensions has 2: (ny+2h, nx+2h), where h is the width of the frame"
+                           : "matrix has 2: (rows+2, cols+2)");
     shape[0] = want == MATRIX ? 1 : extents[0];
     shape[1] = want == 3 ? extents[1] : want == MATRIX ? extents[0] : 1;
     shape[2] = extents[extents_wanted - 1];

@@ -105,12 +105,13 @@ static int check_level(struct check *c) {
     }
     for (int32_t f = 0; f < c->image.n_out && err == 0; f++)
         if (!c->finite[check_read(c)][f])
-            err = mx_fail(&c->report->why, -EINVAL,
-                          "the kernel \"%s\" computes a %s that is NaN or infinite in every cell, from "
-                          "values between %g and %g, %g and %g, %g and %g: check its parameters",
-                          c->system->name, mx_check_name(c, check_written_block(&c->image, f)),
-                          mx_check_ranges[0][0], mx_check_ranges[0][1], mx_check_ranges[1][0],
-                          mx_check_ranges[1][1], mx_check_ranges[2][0], mx_check_ranges[2][1]);
+            err = mx_fail(
+                &c->report->why, -EINVAL,
+                "the kernel \"%s\" computes a %s that is NaN or infinite in every cell, in each of three "
+                "tries: with values from %g to %g, from %g to %g, and from %g to %g. Check its parameters",
+                c->system->name, mx_check_name(c, check_written_block(&c->image, f)), mx_check_ranges[0][0],
+                mx_check_ranges[0][1], mx_check_ranges[1][0], mx_check_ranges[1][1], mx_check_ranges[2][0],
+                mx_check_ranges[2][1]);
     free(c->expected);
     mx_check_image_free(&c->image);
     return err;

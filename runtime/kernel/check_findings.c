@@ -153,7 +153,8 @@ static int check_pieces(struct check *c) {
     const int64_t first = check_radius(c), end = c->cells + first;
     for (int64_t x = first, n = 1 + c->round; x < end; x += n, n = n * 2 % 29 + 1)
         mx_check_call(c, &c->image, 0, c->rows, x, x + n < end ? x + n : end);
-    return expect_all(c, "gives results that depend on how x is cut into pieces");
+    return expect_all(c, "gives results that depend on how x is cut into pieces (a cell may use only its X "
+                         "and its neighbours)");
 }
 
 /* ---- poison around every single cell */
@@ -226,7 +227,8 @@ static int locate(struct check *c, int64_t row, int64_t x, const char *poison) {
     mx_check_call(c, m, row, 1, x, x + 1);
     if (!cell_is_expected(c, m, row, x, &field))
         return differs(c, (struct cell){field, row, x},
-                       "gives results that depend on how x is cut into pieces");
+                       "gives results that depend on how x is cut into pieces (a cell may use only its X and "
+                       "its neighbours)");
     for (int32_t i = 0; i < m->n_blocks; i++) {
         const struct block *b = &m->blocks[i];
         const int64_t e = mx_dtype_bytes(b->dtype);

@@ -87,8 +87,9 @@ static int check_counts(const struct mx_kernel *k, mx_why *why) {
     char cell[24];
     for (int32_t i = 0; i < k->n_levels; i++)
         if (k->level[i] == NULL)
-            return mx_fail(why, -EINVAL, "the kernel \"%s\" has no part %s ... MX_END", k->name,
-                           name_of_cell(k, i, cell));
+            return mx_fail(why, -EINVAL,
+                           "the kernel \"%s\" has no part %s ... MX_END, which computes its cells: write it",
+                           k->name, name_of_cell(k, i, cell));
     return 0;
 }
 

@@ -54,8 +54,9 @@ static void print_accel(const struct mx_report_accel *a, FILE *to) {
             mx_size((uint64_t)a->used_bytes).text, mx_size((uint64_t)a->staging_bytes).text);
     if (a->sharers > 1) fprintf(to, "shared     by %d ranks, each with its part of the memory\n", a->sharers);
     fprintf(to,
-            "model      kernel %.3g Gupdates/s (%s) %.3g s, bus %.3g GB/s to it and %.3g GB/s from it (%s) "
-            "%.3g s, flash %.3g s; the slowest is the %s\n",
+            "model      kernel at %.3g Gupdates/s (%s) takes %.3g s, bus at %.3g GB/s to it and %.3g GB/s "
+            "from it "
+            "(%s) %.3g s, flash %.3g s; the slowest is the %s\n",
             a->updates_per_s * 1e-9, a->kernel_source, a->kernel_s, a->put_bytes_per_s * 1e-9,
             a->get_bytes_per_s * 1e-9, a->bus_source, a->bus_s, a->flash_s, mx_report_slowest(a));
 }
@@ -173,10 +174,8 @@ void mx_report_print_result(const struct mx_report *r, FILE *to) {
         fprintf(to, "bus        %s to the accelerator, %s from it\n",
                 mx_size((uint64_t)r->accel.put_bytes).text, mx_size((uint64_t)r->accel.get_bytes).text);
     fprintf(to,
-            "time       sweeps %.3f s of %.3f s in all (initialisation %.3f s%s): update %.3f, copy %.3f, "
-            "waiting %.3f (%.1f "
-            "%%); "
-            "reads under way %.3f, writes %.3f\n",
+            "time       sweeps %.3f s of %.3f s in all (initialisation %.3f s%s): update %.3f s, copy "
+            "%.3f s, waiting %.3f s (%.1f %%); reads under way %.3f s, writes %.3f s\n",
             r->seconds, r->wall_seconds, r->init_seconds, verified, r->update_s, r->blk2blk_s, r->wait_s,
             r->seconds > 0 ? 100 * r->wait_s / r->seconds : 0, (double)r->counters.read_ns * 1e-9,
             (double)r->counters.write_ns * 1e-9);

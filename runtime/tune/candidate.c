@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* candidate.c - the best plan of one algorithm, or why there is none. */
+#include "schedule/ends.h"
 #include "tune/request.h"
 
 #include <memext/backend.h>
@@ -47,6 +48,8 @@ int mx_tune_check_algorithm(const struct mx_tune_request *q, const struct mx_alg
         return mx_fail(why, -ENOTSUP,
                        "redundant is not possible with --in-place, since its overlapping Blocks read cells "
                        "that others have overwritten: choose --algorithm stream or skewed-y");
+    if (q->resumable && !a->resumable && mx_neighbours(q->problem) > 0)
+        return mx_check_no_neighbours(q->problem, a->name, why);
     if (q->resumable && !a->resumable)
         return mx_fail(why, -ENOTSUP,
                        "%s rewrites the Buffers in place, and a run that has commits cannot continue that "

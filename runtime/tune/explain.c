@@ -33,7 +33,7 @@ static void say_rates(FILE *f, const struct mx_rates *r) {
                                           "measured now", "given"};
     fprintf(f, "device    read %.2f, write %.2f, both together %.2f GB/s (%s)\n", r->read_bytes_per_s / 1e9,
             r->write_bytes_per_s / 1e9, r->mixed_bytes_per_s / 1e9, sources[r->device_source]);
-    fprintf(f, "compute   tiled %.2f, iblock %.2f (in slabs %.2f) Gupdates/s, copy %.1f GB/s (%s)\n",
+    fprintf(f, "compute   tiled %.2f, iblock %.2f (slab by slab %.2f) Gupdates/s, copy %.1f GB/s (%s)\n",
             r->tiled_updates_per_s / 1e9, r->iblock_updates_per_s / 1e9, r->slab_updates_per_s / 1e9,
             r->copy_bytes_per_s / 1e9, sources[r->compute_source]);
 }
@@ -49,8 +49,8 @@ static void say_sizes(FILE *f, const struct mx_rates *r) {
 
 static void say_constraints(FILE *f, const struct mx_tune_request *q, const struct mx_tune_result *r) {
     fprintf(f,
-            "limits    bx = nx; by and bz at least twice bt times the radius where a Block is cut; bz a "
-            "multiple of %lld, or nz; Blocks < %s\n",
+            "limits    a Block has whole rows; where it is cut, by and bz are at least twice bt times the "
+            "radius; bz is nz or a multiple of %lld; Blocks take less than %s\n",
             (long long)r->z_step, mx_size(r->room_bytes).text);
     fprintf(f, "search    tuner %s%s, %lld plans evaluated in %.2f ms\n\n", r->tuner,
             q->exhaustive ? " (exhaustive)" : "", (long long)r->n_evaluated, (double)r->search_ns * 1e-6);

@@ -18,10 +18,10 @@ static int place_seams(const struct job *job, struct mx_plan *p, mx_why *why) {
     bool given = p->seams[0] != 0;
     if (!mx_job_measure(job, p, &o)) return 0; /* the check says why */
     if (given && o.plan.seams[0] == 0)
-        return mx_fail(
-            why, -EINVAL,
-            "plan: 'faces=%s' needs stream with strips (by < ny), and this plan has no strips: leave it out",
-            p->seams);
+        return mx_fail(why, -EINVAL,
+                       "--plan: 'faces=%s' needs stream with strips (by < ny), and this plan has no strips: "
+                       "leave it out",
+                       p->seams);
     memcpy(p->seams, o.plan.seams, sizeof p->seams);
     bool file = !given && p->seams[0] != 0 && !job->resident &&
                 (o.dram_bytes >= job->room_bytes || o.device_bytes > job->device_bytes);
@@ -32,7 +32,9 @@ static int place_seams(const struct job *job, struct mx_plan *p, mx_why *why) {
 static int merge_plan(const struct mx_plan *given, struct job *job, mx_why *why, struct mx_plan *out) {
     struct mx_plan p = *given;
     if (p.bt == 0)
-        return mx_fail(why, -EINVAL, "the plan has no bt (the number of steps a sweep computes): add bt=");
+        return mx_fail(
+            why, -EINVAL,
+            "the plan has no bt (the number of steps a sweep computes): add bt=STEPS, for example bt=4");
     if (p.by == 0) p.by = job->problem.ny;
     if (p.bz == 0) p.bz = job->problem.nz;
     if (p.threads == 0) p.threads = job->threads;

@@ -69,8 +69,9 @@ static void explain_misfit_there(const struct context *c, const struct job *job,
     else if (device > job->device_bytes)
         snprintf(out->why, sizeof out->why,
                  "every plan of %s needs more than the %s of memory of %.60s; the smallest needs %s: raise "
-                 "--device-memory, or leave --accel out",
-                 name, mx_size(job->device_bytes).text, job->request->accel->device, mx_size(device).text);
+                 "--device-memory%s, or leave --accel out",
+                 name, mx_size(job->device_bytes).text, job->request->accel->device, mx_size(device).text,
+                 job->request->accel->here ? " or memory= of --accel host" : "");
     else
         snprintf(out->why, sizeof out->why,
                  "every plan of %s needs more than the %s of DRAM that the accelerator leaves (with %s of "

@@ -186,11 +186,12 @@ static int too_many_levels(const struct job *job, const char *cut, int64_t block
     const int64_t unit = mx_job_unit(job), bt = job->request->manual.bt;
     const int64_t most = unit == 1 ? mx_max(1, block / (2 * p->h)) : block / (2 * p->h) / unit * unit;
     char fewer[48] = "";
-    if (most > 0) snprintf(fewer, sizeof fewer, "bt <= %lld or ", (long long)most);
+    if (most > 0) snprintf(fewer, sizeof fewer, "BT <= %lld or ", (long long)most);
     return mx_fail(
         why, -EINVAL,
-        "bt = %lld is too large: 2 bt h may be at most %s = %lld (h is the radius, %d); give %s%s >= %lld",
-        (long long)bt, cut, (long long)block, p->h, fewer, cut, (long long)mx_min(n, 2 * bt * p->h));
+        "--block: BT = %lld is too large, because twice BT times the radius (%d) may be at most %s = %lld: "
+        "give %s%s >= %lld",
+        (long long)bt, p->h, cut, (long long)block, fewer, cut, (long long)mx_min(n, 2 * bt * p->h));
 }
 
 /* The papers' constraints on a given Block, each with a way out. DRAM is the caller's. */
@@ -201,16 +202,17 @@ static int check_given(const struct job *job, mx_why *why) {
     const struct {
         const char *name, *total;
         int64_t block, n;
-    } cuts[] = {{"by", "ny", m->by, p->ny}, {"bz", "nz", m->bz, p->nz}};
+    } cuts[] = {{"BY", "NY", m->by, p->ny}, {"BZ", "NZ", m->bz, p->nz}};
     if (m->bt > levels)
-        return mx_fail(why, -EINVAL, "bt = %lld is above %s %lld: give a bt of %lld to %lld",
+        return mx_fail(why, -EINVAL, "--block: BT = %lld is above %s %lld: give a BT of %lld to %lld",
                        (long long)m->bt,
-                       mx_job_unit(job) > 1 ? "the run's levels," : "nt =", (long long)levels,
+                       mx_job_unit(job) > 1 ? "the run's levels," : "NT =", (long long)levels,
                        (long long)mx_job_unit(job), (long long)levels);
     for (int i = 0; i < 2; i++) {
         int64_t b = cuts[i].block, n = cuts[i].n;
         if (b < 1 || b > n)
-            return mx_fail(why, -EINVAL, "%s = %lld is outside 1 to %s = %lld: give %lld for one Block",
+            return mx_fail(why, -EINVAL,
+                           "--block: %s = %lld is outside 1 to %s = %lld: give %lld for one Block",
                            cuts[i].name, (long long)b, cuts[i].total, (long long)n, (long long)n);
         /* Overlapped blocks recompute their halo, however deep: the constraint is that of the others. */
         bool bound = job->strategy->blocks && !job->strategy->halo_twice;
@@ -219,7 +221,7 @@ static int check_given(const struct job *job, mx_why *why) {
     }
     if (!job->strategy->blocks && m->bz < p->nz)
         return mx_fail(why, -EINVAL,
-                       "bz = %lld is not possible, because %s does not cut z: give bz = nz = %lld",
+                       "--block: BZ = %lld is not possible, because %s does not cut z: give BZ = NZ = %lld",
                        (long long)m->bz, job->algorithm->name, (long long)p->nz);
     return 0;
 }
@@ -228,14 +230,15 @@ static int too_large(const struct job *job, const struct option *o, mx_why *why)
     const struct mx_plan *m = &job->request->manual;
     int64_t bt = m->bt;
     while (bt > 0 && !mx_job_fits(job, m->by, m->bz, bt)) bt--;
-    char way[80] = "no bt fits with this by and bz: lower them", block[MX_BLOCK_TEXT];
+    char way[80] = "no BT fits with this BY and BZ: lower BY or BZ", block[MX_BLOCK_TEXT];
     mx_block_text(&job->problem, o->shape.rows, o->shape.slots[0], block);
-    if (bt > 0) snprintf(way, sizeof way, "with this by and bz, bt <= %lld fits", (long long)bt);
-    return mx_fail(why, -ENOMEM,
-                   "by = %lld, bz = %lld, bt = %lld needs %s of DRAM for two Blocks of %s, and %s is free "
-                   "for them: %s, or raise --dram",
-                   (long long)m->by, (long long)m->bz, (long long)m->bt, mx_size(o->dram_bytes).text, block,
-                   mx_size(job->room_bytes).text, way);
+    if (bt > 0) snprintf(way, sizeof way, "with this BY and BZ, BT <= %lld fits", (long long)bt);
+    return mx_fail(
+        why, -ENOMEM,
+        "--block: BY = %lld, BZ = %lld, BT = %lld needs %s of DRAM for two Blocks of %s, and %s is "
+        "free for them: %s, or raise --dram",
+        (long long)m->by, (long long)m->bz, (long long)m->bt, mx_size(o->dram_bytes).text, block,
+        mx_size(job->room_bytes).text, way);
 }
 
 int mx_tune_manual(struct job *job, mx_why *why) {

@@ -78,7 +78,7 @@ static int set_number(struct mx_plan *plan, const struct field *f, const char *w
     int err = errno;
     errno = saved;
     if (end == value || *end != 0 || err != 0 || number < 1 || number > limit)
-        return mx_fail(why, -EINVAL, "plan: '%s': %s must be an integer from 1 to %lld", word, f->key,
+        return mx_fail(why, -EINVAL, "--plan: '%s': %s must be an integer from 1 to %lld", word, f->key,
                        f->most > 0 ? (long long)f->most : limit);
     if (f->kind == NUMBER64) *(int64_t *)((char *)plan + f->offset) = number;
     if (f->kind == NUMBER32) *(int32_t *)((char *)plan + f->offset) = (int32_t)number;
@@ -89,7 +89,7 @@ int mx_plan_check(const struct mx_plan *plan, mx_why *why) {
     for (int i = 0; i < N_FIELDS; i++) {
         const struct field *f = &fields[i];
         if (f->most > 0 && (get_number(plan, f) < 0 || get_number(plan, f) > f->most))
-            return mx_fail(why, -EINVAL, "plan: '%s=%lld': %s must be an integer from 1 to %lld", f->key,
+            return mx_fail(why, -EINVAL, "--plan: '%s=%lld': %s must be an integer from 1 to %lld", f->key,
                            (long long)get_number(plan, f), f->key, (long long)f->most);
     }
     return 0;
@@ -98,7 +98,7 @@ int mx_plan_check(const struct mx_plan *plan, mx_why *why) {
 static int set_word(struct mx_plan *plan, const struct field *f, const char *word, const char *value,
                     mx_why *why) {
     if (value[0] == 0 || strlen(value) >= f->size)
-        return mx_fail(why, -EINVAL, "plan: '%s': %s must be a word of 1 to %zu letters", word, f->key,
+        return mx_fail(why, -EINVAL, "--plan: '%s': %s must be a word of 1 to %zu letters", word, f->key,
                        f->size - 1);
     strcpy((char *)plan + f->offset, value);
     return 0;
@@ -139,12 +139,12 @@ int mx_plan_parse(const char *line, mx_why *why, struct mx_plan *out) {
     char *save = NULL, *copy = strdup(line);
     if (copy == NULL) return mx_fail(why, -ENOMEM, "no memory for a plan line");
     char *word = strtok_r(copy, blanks, &save);
-    if (word == NULL) err = mx_fail(why, -EINVAL, "plan: the line is empty");
+    if (word == NULL) err = mx_fail(why, -EINVAL, "--plan: the line is empty");
     if (err == 0) err = set_algorithm(&plan, word, why);
     while (err == 0 && (word = strtok_r(NULL, blanks, &save)) != NULL)
         err = set_field(&plan, word, &seen, why);
     if (err == 0 && plan.engine[0] != 0 && mx_engine_find(plan.engine) == NULL)
-        err = mx_fail(why, -EINVAL, "plan: 'engine=%s' is not an engine; choose iblock, tiled or device",
+        err = mx_fail(why, -EINVAL, "--plan: 'engine=%s' is not an engine; choose iblock, tiled or device",
                       plan.engine);
     bool known = plan.seams[0] == 0 || strcmp(plan.seams, MX_SEAMS_IN_DRAM) == 0 ||
                  strcmp(plan.seams, MX_SEAMS_IN_FILE) == 0;

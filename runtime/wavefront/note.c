@@ -110,7 +110,8 @@ int mx_wf_note_parse(const char *text, size_t bytes, mx_why *why, struct mx_wf_n
                       (long long)json_integer_value(version), MX_VERSION, VERSION);
     else if (!parse(o, out))
         err = mx_fail(why, -EINVAL,
-                      "its description (note) is damaged: an entry is missing or contradicts another");
+                      "its description (note) is damaged: an entry is missing or contradicts another. Start "
+                      "again with --force");
     json_decref(o);
     return err;
 }

@@ -257,7 +257,8 @@ static int open_source(mx_wf_run *r) {
     const struct mx_options *o = &r->o;
     const struct mx_wf_init *init = o->init == NULL ? &mx_wf_inits[0] : mx_wf_init_find(o->init);
     if (!mx_option_given(o, "iterations"))
-        return mx_fail(&r->why, -EINVAL, "the number of iterations is missing: give --iterations K");
+        return mx_fail(&r->why, -EINVAL,
+                       "the number of iterations is missing: give it with -k K (--iterations)");
     int err = mx_wf_source_open(r->inputs, init, o->wavefront.rows, o->wavefront.cols, &r->why, &r->source);
     if (err == 0 && r->source.rows == 0)
         err = mx_fail(&r->why, -EINVAL,

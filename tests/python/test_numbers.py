@@ -26,9 +26,9 @@ def test_a_run_of_more_steps_than_anybody_waits_for_is_planned(memext, place, al
 
 
 @pytest.mark.parametrize("words, naming", [
-    (["-t", 2**63 - 1], ["steps", str(2**63 - 1), str(MOST)]), (["-t", 2**63], ["steps", str(2**63)]), (["-t", MOST + 1], [str(MOST)]), (["-t", MOST], ["2^61"]),
-    (["-t", 3, "--block", 2**40 + 1, 1, 1], ["--block", str(2**40)]), (["-t", 3, "--tile", 1, 2**62], ["--tile", str(2**40)]), (["-t", 3, "--iblock", 2**41, 1], ["--iblock"]),
-    (["-t", 3, "--check", MOST + 1], ["--check", str(MOST)]), (["-t", 3, "--slab", 2**20 + 1], ["--slab", str(2**20)]), (["-t", 3, "--ahead", 4097], ["4096"]),
+    (["-t", 2**63 - 1], ["steps", str(2**63 - 1), "2^53"]), (["-t", 2**63], ["steps", str(2**63)]), (["-t", MOST + 1], ["2^53"]), (["-t", MOST], ["2^61"]),
+    (["-t", 3, "--block", 2**40 + 1, 1, 1], ["--block", "2^40"]), (["-t", 3, "--tile", 1, 2**62], ["--tile", "2^40"]), (["-t", 3, "--iblock", 2**41, 1], ["--iblock"]),
+    (["-t", 3, "--check", MOST + 1], ["--check", "2^53"]), (["-t", 3, "--slab", 2**20 + 1], ["--slab", str(2**20)]), (["-t", 3, "--ahead", 4097], ["4096"]),
     (["-t", 3, "--threads", 1025], ["1024"]), (["-t", 10**6, "--size", 10**6, 10**6, 10**4], ["2^61"])])
 def test_limits_of_options(memext, place, words, naming):
     for command in ["run", "-d", place], ["run", "-d", place, "--dry-run"], ["tune"]:

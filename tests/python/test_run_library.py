@@ -129,7 +129,7 @@ def test_the_report_is_the_commands(example, memext, quick_place):
 @pytest.mark.parametrize("words, naming", [
     (["size=3 3", "steps=1"], ["two dimensions", "NX NY NZ"]), (["size=3", "steps=1"], ["2 or 3 numbers", "1 given"]),
     (["size=3 3 3 3", "steps=1"], ["3 numbers"]),
-    (["size=3 3 3"], ["no time steps"]),
+    (["size=3 3 3"], ["number of time steps is missing"]),
     (["steps=1"], ["no grid"]),
     (["size=3 3 3", "steps=1", "speed=9"], ["'speed'", "not known"]),
     (["size=3 3 3", "steps=1", "json=-"], ["'json'"]),

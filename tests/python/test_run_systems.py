@@ -156,7 +156,7 @@ def test_tune(memext, system, place, tmp_path):
     assert (report["problem"]["nx"], report["problem"]["kernel"]["params"]["dt"]) == (s.n[0], 0.002) and "in-place" in report["plan_line"]
     (tmp_path / "p.npy").write_bytes(s.path("p").read_bytes())
     for words, naming in [(["-n", 5, 5, 5, "--input", "p.npy"], ["shape"]), (["--input", "p.npy", "--json", "p.npy"], ["never written"]),
-                          (["-n", 5, 5, 5, "--param", "c=1"], ["no parameter 'c'"]), (["-n", 5, 5, 5, "--stencil", "star7"], ["exclude"]), ([], ["no grid"])]:
+                          (["-n", 5, 5, 5, "--param", "c=1"], ["no parameter 'c'"]), (["-n", 5, 5, 5, "--stencil", "star7"], ["exclude"]), ([], ["size of the grid is missing"])]:
         memext.refused("tune", "--kernel", SYSTEMS / "wave.c", "-t", 6, *words, naming=naming, cwd=tmp_path)
     assert (tmp_path / "p.npy").read_bytes() == s.path("p").read_bytes()
 

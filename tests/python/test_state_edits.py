@@ -102,7 +102,7 @@ def test_not_finite(memext, quick_place, tmp_path):
     np.save(tmp_path / "cells.npy", cells)
     kept = memext.run("-n", 16, 18, 20, "-t", 3, "-d", quick_place, "--keep")
     refused = memext("run", "--resume", "-d", quick_place, "-t", 3, "--edit-input", tmp_path / "cells.npy", check=False)
-    assert refused.returncode == 6 and "the changed state of step 3 has 1 cell that is not finite, it is u at x=5, y=4, z=3" in refused.stderr
+    assert refused.returncode == 6 and "the changed state of step 3 has 1 cell that is not finite (u at x=5, y=4, z=3)" in refused.stderr
     assert memext.run("--resume", "-d", quick_place, "-t", 3, "--keep")["checksum"] == kept["checksum"]
     memext.run("--resume", "-d", quick_place, "-t", 4, "--edit-input", tmp_path / "cells.npy", "--nonfinite", "ignore")
 

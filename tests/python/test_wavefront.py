@@ -215,7 +215,7 @@ def test_nothing_is_destroyed(memext, place, tmp_path):
     ([*SIZE, "--init", "warm"], "random"),
     ([*SIZE, "--backend", "tape"], "uring"),
     ([*SIZE, "--input", "zq=x.npy"], "za, zr"),
-    ([*SIZE, "--tile", 8], "not an integer"),
+    ([*SIZE, "--tile", 8], "needs 2 numbers, 1 given"),
     ([*SIZE, "--dram", "1MiB", "--tile", 40, 67, "--waves", 6, "--threads", 64], "--dram"),
     ([*SIZE, "--sequential", "--verify"], "--sequential"),
     ([*SIZE, "--colour"], "not known"),

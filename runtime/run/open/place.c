@@ -57,10 +57,9 @@ int mx_run_take_place(struct mx_run *r) {
     if (err == 0 && !to_be_made) err = mx_take_place(&r->o, r->backend, &r->why);
     if (err < 0) return err;
     if (!r->backend->anonymous && r->o.path == NULL && !r->o.dry_run)
-        return mx_fail(
-            &r->why, -EINVAL,
-            "backend %s needs a place for the Buffers: give a directory, file or block device with -d PATH",
-            r->backend->name);
+        return mx_fail(&r->why, -EINVAL,
+                       "the run needs a place for its store: give a directory, file or block device on a "
+                       "disk with -d PATH");
     if (r->backend->anonymous && r->o.resume)
         return mx_fail(&r->why, -ENOTSUP,
                        "the Buffers of the backend %s end with the process, so there is nothing to resume: "

@@ -296,7 +296,7 @@ static int extend_fixed(struct mx_run *r) {
         if (need > beyond)
             return mx_fail(&r->why, -EINVAL,
                            "the store of a rank keeps %lld %ss of each read-only field beyond its own part, "
-                           "and sweeps of %lld levels need %lld: give --block a bt of %lld or less",
+                           "and sweeps of %lld levels need %lld: choose a BT of %lld or less with --block",
                            (long long)beyond, mx_plane_word(p->flat), (long long)r->tuned.shape.max_levels,
                            (long long)need, (long long)((beyond - hc) / p->h + 2));
         f->offset_bytes = low ? beyond * f->plane_pitch_bytes : 0;

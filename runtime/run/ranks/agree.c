@@ -46,7 +46,8 @@ int mx_run_agree_plan(struct mx_run *r, int (*make)(struct mx_run *r)) {
         if (shared.err < 0)
             return q->rank == q->planner
                        ? shared.err
-                       : mx_fail(&r->why, shared.err, "rank %d, which plans for all ranks, found no plan",
+                       : mx_fail(&r->why, shared.err,
+                                 "rank %d, which plans for all ranks, found no plan; its message says why",
                                  q->planner);
         const int mine = q->rank == q->planner ? 0 : take_plan(r, &shared.plan, shared.planes);
         refused = mine < 0;

@@ -46,8 +46,9 @@ static int take_one(struct mx_run *r, const struct mx_stored *s, int32_t k, int6
     const bool newest = mx_note_moment(n) == r->recut.moment;
     if (!newest && (n->ranks == 0 || mx_note_moment_before(n) != r->recut.moment))
         return mx_fail(&r->why, -EINVAL,
-                       "%.300s does not hold step %lld, which the other stores have in common", f->path,
-                       (long long)r->recut.time);
+                       "%.300s does not hold step %lld, which the other stores have in common: give the "
+                       "stores as the run left them, or start again with --force",
+                       f->path, (long long)r->recut.time);
     f->first_plane = n->problem.first_plane;
     f->planes = n->problem.nz;
     f->buffer = newest ? n->buffer : n->before_buffer;

@@ -163,9 +163,10 @@ static const char *describe(const struct mx_run *r, const struct mx_nonfinite *n
     else
         snprintf(where, sizeof where, "x=%lld, y=%lld, z=%lld", (long long)n->x, (long long)n->y,
                  (long long)n->z);
-    snprintf(text, capacity, "%lld %s not finite, %s is %s%s at %s", (long long)n->cells,
-             n->cells == 1 ? "cell that is" : "cells that are", n->cells == 1 ? "it" : "the first",
-             s != NULL ? s->field[n->array][n->field].name : "u", old ? ".old" : "", where);
+    snprintf(text, capacity, "%lld %s not finite (%s%s%s at %s)", (long long)n->cells,
+             n->cells == 1 ? "cell that is" : "cells that are",
+             n->cells == 1 ? "" : "the first: ", s != NULL ? s->field[n->array][n->field].name : "u",
+             old ? ".old" : "", where);
     return text;
 }
 
