@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stencil computations on grids that are far larger than DRAM and lie on flash. See memext.Run, memext.kernel and memext.open."""
+"""Stencil computations on grids several times larger than memory, which lie on a flash drive. See memext.Run, memext.kernel and memext.open."""
 from __future__ import annotations
 
 from . import _core

@@ -24,7 +24,7 @@ def regular(path: Any) -> Any:
     import os
     import stat
     if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-        raise MemextError(f"{path} is not a regular file: name one", errno.EINVAL)
+        raise MemextError(f"{path} is not a regular file: name a regular file", errno.EINVAL)
     return path
 
 

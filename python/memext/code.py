@@ -61,7 +61,7 @@ class Code:
         part = reduction.part(self.kernel)
         others = [n for n in part.fields if n in self.kernel.state] if self.form == "staggered" else []
         if others:
-            raise KernelError(f"{reduction.name} reads {', '.join(others)}, but reductions= of a staggered kernel may read only what its first function "
+            raise KernelError(f"{reduction.name} reads {', '.join(others)}. In reductions= of a staggered kernel, a reduction may read only what the first function "
                               f"computes, {', '.join(self.kernel.partner)}: leave it out of reductions=, and call run.reduce({reduction.name}) between steps",
                               part.file, part.line)
 

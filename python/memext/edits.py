@@ -217,13 +217,13 @@ class Edits:
             raise MemextError("the run is computing: change its state between steps, in the body of the loop over run.steps(...)", errno.EBUSY)
         when = run._edits_are()
         if when == "begin":
-            raise MemextError("the run has no state yet: make the Run with other initial values, or call advance(0) first", errno.EINVAL)
+            raise MemextError("the run has no state yet: give these values as initial values to Run, or call advance(0) first", errno.EINVAL)
         if when == "now":
             call()
         elif self.are_replayed():
             self._ghost = True
-            warnings.warn(f"{run._place()} holds step {run.step} with the changes that an earlier process made there. This change counts as one of them and is ignored. "
-                          "To change that step again, begin another run with memext.open(device)[NAME]", RuntimeWarning, stacklevel=4)
+            warnings.warn(f"an earlier process has already changed step {run.step} of {run._place()}, and those changes are stored. This change is taken to be one of "
+                          "them and is not made again. To change that step again, begin another run with memext.open(device)[NAME]", RuntimeWarning, stacklevel=4)
 
     def found(self, info: Mapping[str, Any]) -> None:
         """Notes the changes in the store that the run resumes."""

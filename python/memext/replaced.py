@@ -47,7 +47,7 @@ def begins_with(run: Any, info: Mapping[str, Any]) -> bool:
         if not here or run.resume is True or error.errno != errno.EEXIST or (info["state"] == "interrupted" and not run._problem.extra.get("force")):
             raise
         if info["run"] not in known and info.get("former") and kernel == (run.kernel.name if run.kernel is not None else None):
-            raise MemextError(f"{error.sentence}; the stored run began with an earlier state in this place, in another process: to begin a new run "
+            raise MemextError(f"{error.sentence}. Another process began the stored run, with an earlier state of this place. To begin a new run "
                               "with the state that is there now, give resume=False", errno.EEXIST) from None
         return True
     if here and run.resume == "auto" and info["run"] in ended:

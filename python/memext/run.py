@@ -355,10 +355,10 @@ class Run:
         return self
 
     def steps(self, steps: int, check: int | None = None, progress: Any = False) -> Iterator[int]:
-        """Computes up to step `steps`, and yields the number of the step after every `check` steps and at the end. The state is committed at these steps:
-        run["u"] and reduce() give it, and break leaves the run at it. Changes that the loop's body makes hold from this step on: run["u"][...] = a, apply(),
-        run["k"] = a and params[NAME] = VALUE. Changes of fields are committed when the loop continues, a change of a parameter alone with the next commit.
-        A program that is started again gets the committed step once more if it is a check and the changes made there are not committed.
+        """Computes up to step `steps`. After every `check` steps and at the end it commits the state and yields the number of the step. run["u"] and reduce()
+        give this state, and after break the run stays at it. The body of the loop may change it by run["u"][...] = a, apply(), run["k"] = a and
+        params[NAME] = VALUE. Changes of fields are committed when the loop continues, a change of a parameter alone with the next commit.
+        If the program is started again, it gets the committed step once more, if this step is a check whose changes are not committed.
 
         progress: True draws a bar; a function is called as function(step, steps, phase)."""
         try:

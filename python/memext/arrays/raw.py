@@ -99,7 +99,7 @@ class RawArray(Array):
         first, last = (at - base) // self.plane_pitch, (at + self._hashed.unit_bytes - 1 - base) // self.plane_pitch
         first, last = (min(max(z, 0), self.shape[0] - 1) for z in (first, last))
         where = f"{self.word} {first}" if first == last else f"{self.word}s {first} to {last}"
-        raise MemextError(f"{self.path}: {self.name}, {where}, differs from what was written: the checksum of the unit at byte {at} is wrong; "
+        raise MemextError(f"{self.path}: {self.name}, {where}, differs from what was written: the hash of the unit at byte {at} is wrong; "
                           "the device or its memory is faulty", errno.EBADMSG, 3)
 
     def _transfer(self, fd: int, at: int, view: memoryview) -> None:
