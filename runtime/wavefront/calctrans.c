@@ -152,11 +152,15 @@ static int refuse(const struct mx_wf_request *q, mx_why *why) {
     const int64_t mb = q->mb > 0 ? q->mb : MX_WF_LANES, nb = q->nb > 0 ? q->nb : 1024;
     int err = mx_wf_geometry(q->rows, q->cols, q->layout, mb, nb, q->align_bytes, why, &p.geometry);
     if (err < 0) return err;
-    return mx_fail(why, -ENOMEM,
-                   "%lld waves in tile rows of %lld x %lld cells with %d threads need %s of DRAM, and %s is "
-                   "free: raise --dram, or lower --waves, --ahead, --threads or --tile",
-                   (long long)p.waves, (long long)p.geometry.mb, (long long)q->cols, p.threads,
-                   mx_size((uint64_t)mx_wf_dram_bytes(&p)).text, mx_size(q->dram_bytes).text);
+    const int64_t need = mx_wf_dram_bytes(&p);
+    return mx_fail(
+        why, -ENOMEM,
+        "%lld wave%s in tile rows of %lld x %lld cells with %d threads need%s %s of DRAM, and %s is free "
+        "beside the %s of the program: raise --dram to %lldMiB, or lower --waves, --ahead, "
+        "--threads or --tile",
+        (long long)p.waves, p.waves == 1 ? "" : "s", (long long)p.geometry.mb, (long long)q->cols, p.threads,
+        p.waves == 1 ? "s" : "", mx_size((uint64_t)need).text, mx_size(q->dram_bytes).text,
+        mx_size(q->program_bytes).text, (need + (long long)q->program_bytes + (1 << 20) - 1) >> 20);
 }
 
 int mx_wf_tune(const struct mx_wf_request *q, mx_why *why, struct mx_wf_choice *out) {

@@ -38,7 +38,8 @@ struct mx_wf_request {
     int64_t rows, cols, iterations;
     enum mx_wf_layout layout;
     uint32_t align_bytes;
-    uint64_t dram_bytes; /* for the pass */
+    uint64_t dram_bytes;    /* for the pass */
+    uint64_t program_bytes; /* of --dram that is not, said where it does not suffice */
     int32_t threads;
     int64_t mb, nb, waves, ahead; /* 0 = to be chosen */
     bool unchained;

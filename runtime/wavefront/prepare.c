@@ -210,6 +210,7 @@ int mx_wf_make_plan(mx_wf_run *r) {
                        "free: choose a smaller problem, or --backend mmap, aio or uring",
                        mx_size(resident + overhead).text, r->backend->name, mx_size(room).text);
     q->dram_bytes = room > resident + overhead ? room - resident - overhead : 0;
+    q->program_bytes = resident + overhead + r->report.dram_limit_bytes - room;
     err = mx_wf_tune(q, &r->why, &r->choice);
     if (err == 0 && mx_wf_conversion_bytes(mx_wf_geometry_of(r)) > (int64_t)q->dram_bytes)
         err = mx_fail(&r->why, -EINVAL,

@@ -411,7 +411,7 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
     _Static_assert(                                                                                          \
         __builtin_choose_expr(MX_CONSTANT_(d), (d) >= -mx_reach_##name && (d) <= mx_reach_##name, 1),        \
         "AT(" #name                                                                                          \
-        ", ...) reads farther away than MX_RADIUS (for fields of MX_FIXED: MX_FIXED_RADIUS) allows")
+        ", ...) reads farther away than MX_RADIUS (for fields of MX_FIXED: MX_FIXED_RADIUS) allows: raise it")
 #if MX_FLAT_
 #define MX_REACHES_Z_(d, name)                                                                               \
     _Static_assert(__builtin_choose_expr(MX_CONSTANT_(d), (d) == 0, 1),                                      \
