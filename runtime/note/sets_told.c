@@ -77,7 +77,7 @@ static int print_set(const struct mx_sight *s, const struct mx_seen *first, cons
     const bool busy = t->facts.in_use || t->note.different;
     struct mx_note *note =
         busy ? NULL : malloc(sizeof *note); /* the stores of the ranks are looked at next */
-    fprintf(to, "set        %s, %d %s, division %d of the grid, %s\n", base, first->ranks,
+    fprintf(to, "set        %s, %d %s, grid cut %d, %s\n", base, first->ranks,
             first->ranks > 1 ? "ranks" : "rank", first->cut, mx_stored_state(t));
     t->note.problem.nz = first->all_planes;
     t->note.problem.first_plane = 0;
@@ -102,7 +102,7 @@ int mx_sets_print(const struct mx_sight *s, const char *base, uint64_t dram_byte
             fprintf(to, "left over  %s, %s\n", e->path, e->foreign ? "not a store" : "empty");
         else
             fprintf(to,
-                    "left over  %s: rank %d of %d, division %d of the grid, step %lld; it is not a whole "
+                    "left over  %s: rank %d of %d, grid cut %d, step %lld; it is not a whole "
                     "set, since "
                     "stores of other ranks are missing\n",
                     e->path, e->rank, e->ranks, e->cut, (long long)e->time);

@@ -53,7 +53,7 @@ def test_export(memext, place, tmp_path, sides):  # noqa: F811
     check(8, 3, 0, 4)
     shutil.copy(tmp_path / "after", place / "rank-1" / "memext.store")
     said = memext("info", place).stdout
-    assert f"set        {place}, 3 ranks, division 0 of the grid, done, kept" in said and f"problem    {NX} x {NY} x {NZ}" in said and "rank 2     planes 36 to 52, step 8" in said
+    assert f"set        {place}, 3 ranks, grid cut 0, done, kept" in said and f"problem    {NX} x {NY} x {NZ}" in said and "rank 2     planes 36 to 52, step 8" in said
     assert "export     memext export" in said and "resume" not in said
     assert memext(*run, "--resume", "-t", 8, "--ranks", 2).returncode == 0
     check(8, 2, 1, 8)
@@ -207,7 +207,7 @@ def test_what_is_no_set(memext, place, tmp_path):  # noqa: F811
     memext.refused("export", place, *out, naming=["hold no whole state"])
     told = info(memext, place)
     assert told["sets"] == [] and sorted(told["left"]) == [str(place / f"rank-{k}") for k in (0, 2)]
-    assert "rank 2 of 3, division 0 of the grid, step 17; it is not a whole set" in memext("info", place).stdout
+    assert "rank 2 of 3, grid cut 0, step 17; it is not a whole set" in memext("info", place).stdout
 
 
 def test_stores_are_no_outputs(memext, place, tmp_path):  # noqa: F811
