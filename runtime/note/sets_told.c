@@ -102,8 +102,7 @@ int mx_sets_print(const struct mx_sight *s, const char *base, uint64_t dram_byte
             fprintf(to, "left over  %s, %s\n", e->path, e->foreign ? "not a store" : "empty");
         else
             fprintf(to,
-                    "left over  %s: rank %d of %d, grid cut %d, step %lld; it is not a whole "
-                    "set, since "
+                    "left over  %s: rank %d of %d, grid cut %d, step %lld; it is not a whole set, since "
                     "stores of other ranks are missing\n",
                     e->path, e->rank, e->ranks, e->cut, (long long)e->time);
     }

@@ -55,8 +55,7 @@ static void print_accel(const struct mx_report_accel *a, FILE *to) {
     if (a->sharers > 1) fprintf(to, "shared     by %d ranks, each with its part of the memory\n", a->sharers);
     fprintf(to,
             "model      kernel at %.3g Gupdates/s (%s) takes %.3g s, bus at %.3g GB/s to it and %.3g GB/s "
-            "from it "
-            "(%s) %.3g s, flash %.3g s; the slowest is the %s\n",
+            "from it (%s) %.3g s, flash %.3g s; the slowest is the %s\n",
             a->updates_per_s * 1e-9, a->kernel_source, a->kernel_s, a->put_bytes_per_s * 1e-9,
             a->get_bytes_per_s * 1e-9, a->bus_source, a->bus_s, a->flash_s, mx_report_slowest(a));
 }

@@ -169,7 +169,7 @@ def test_refusals_name_values(memext, place):
     memext.refused("tune", *grid, "--dram", "20MiB", naming=["smallest DRAM", "--dram"])
     memext.refused("tune", *grid, "--dram", "256MiB", "--capacity", "1GiB", naming=["1 GiB", "two Buffers"])
     memext.refused("tune", *grid, "--dram", "256MiB", "--algorithm", "skewed-y", "--block", 64, 64, 40,
-                   naming=["bt = 40", "by = 64", "bt <= 32"])
+                   naming=["BT = 40", "BY = 64", "BT <= 32"])
     memext.refused("tune", *grid, "--dram", "256MiB", "--backend", "dram", naming=["both Buffers", "--dram"])
     memext.refused("tune", *grid, "--cores", 64, "--calibrate", naming="--calibrate")
     memext.refused("tune", *grid, "--calibrate-seconds", 0, naming="--calibrate-seconds")
