@@ -245,7 +245,7 @@ def test_an_input_that_changed_is_refused(memext, place):
         if file.exists() and file.stat().st_size == times.st_size:
             os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # only the content tells
         _, done = resumed(memext, place, status=2)
-        assert "start again without --resume" in done.stderr
+        assert "start again with --force instead of --resume" in done.stderr
     file.write_bytes(content)
     os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
     report, _ = resumed(memext, place)

@@ -281,6 +281,6 @@ def test_in_place_killed(memext, place, tmp_path):  # noqa: F811
     err = run.communicate(timeout=600)[1]
     assert run.returncode == 128 + signal.SIGKILL, err
     done = memext("run", "--resume", "-d", place, "--ranks", 3, *EACH, "--quiet")
-    assert done.returncode == 2 and ("start again without --resume" in done.stderr or "nothing to resume" in done.stderr), done.stderr
+    assert done.returncode == 2 and ("start again with --force instead of --resume" in done.stderr or "nothing to resume" in done.stderr), done.stderr
     result = memext.run(*words, "-d", place, "--ranks", 3, *EACH, "--force")
     assert result["checksum"] == memext.run(*system.words(40), "--backend", "dram", "--threads", 1)["checksum"]

@@ -407,7 +407,8 @@ Test(norms, words) {
     cr_assert_eq(mx_until_parse(all, 1, &longest, &why, &u), 0, "%s", why.text);
     cr_assert_str_eq(mx_until_text(&u, &longest, text), all);
     refused(mx_until_parse("flow=1", 2, reduce, &why, &u), &why, -EINVAL, "flux");
-    refused(mx_until_parse("flux=1", 0, NULL, &why, &u), &why, -EINVAL, "no reductions (MX_REDUCE)");
+    refused(mx_until_parse("flux=1", 0, reduce, &why, &u), &why, -EINVAL, "no reductions (MX_REDUCE");
+    refused(mx_until_parse("flux=1", 0, NULL, &why, &u), &why, -EINVAL, "names no norm");
     struct mx_norms_options o = {.problem = &plain};
     struct mx_norms *n;
     refused(mx_norms_make(&o, &why, &n), &why, -EINVAL, "every 0 steps");
