@@ -3,6 +3,15 @@
  * one with a transfer style that works. */
 #include <memext/backend.h>
 
-extern const struct mx_backend mx_dram, mx_swap, mx_mmap, mx_aio, mx_uring;
+extern const struct mx_backend mx_dram;
+extern const struct mx_backend mx_swap;
+extern const struct mx_backend mx_mmap;
+extern const struct mx_backend mx_aio;
+extern const struct mx_backend mx_uring;
+extern const struct mx_backend mx_skeleton;
 
-const struct mx_backend *const mx_backends[] = {&mx_dram, &mx_swap, &mx_mmap, &mx_aio, &mx_uring, NULL};
+const struct mx_backend *const mx_backends[] = {
+    &mx_dram, &mx_swap, &mx_mmap, &mx_aio, &mx_uring, NULL,
+};
+
+const struct mx_backend *const mx_backend_skeleton = &mx_skeleton;

@@ -15,8 +15,6 @@ static int dram_open(const struct mx_place *place, mx_why *why, struct mx_backen
     return 0;
 }
 
-static void dram_close(void *state) { (void)state; }
-
 static int dram_map(void *state, uint64_t offset_bytes, uint64_t bytes, mx_why *why, void **out) {
     (void)state, (void)offset_bytes;
     void *base;
@@ -48,7 +46,6 @@ const struct mx_backend mx_dram = {
     .face = MX_FACE_MAPPED,
     .anonymous = true,
     .open = dram_open,
-    .close = dram_close,
     .map = dram_map,
     .advise = dram_advise,
     .unmap = dram_unmap,

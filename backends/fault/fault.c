@@ -83,7 +83,7 @@ static void fault_close(void *state) {
     struct fault_state *s = state;
     for (uint64_t i = 0; s->windows != NULL && i < s->n_windows; i++)
         if (s->windows[i] != NULL) s->inner->unmap(s->state, s->windows[i], WINDOW_BYTES);
-    if (s->inner != NULL) s->inner->close(s->state);
+    if (s->inner != NULL && s->inner->close != NULL) s->inner->close(s->state);
     free(s->windows);
     free(s->inner_done);
     free(s->held);
@@ -162,6 +162,10 @@ static int move_by_call(struct fault_state *s, const struct mx_request *r) {
 
 static int forward(struct fault_state *s, const struct mx_request *r) {
     if (s->fd >= 0) return move_by_call(s, r);
+    if (s->inner->move != NULL) {
+        hold(s, (struct mx_completion){r->tag, s->inner->move(s->state, r)});
+        return 1;
+    }
     if (s->inner->face == MX_FACE_TRANSFER) {
         int taken = s->inner->submit(s->state, r, 1);
         if (taken > 0) s->n_inner++;

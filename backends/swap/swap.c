@@ -29,8 +29,6 @@ static int swap_open(const struct mx_place *place, mx_why *why, struct mx_backen
     return 0;
 }
 
-static void swap_close(void *state) { (void)state; }
-
 static int swap_map(void *state, uint64_t offset_bytes, uint64_t bytes, mx_why *why, void **out) {
     (void)state, (void)offset_bytes;
     void *base;
@@ -81,7 +79,6 @@ const struct mx_backend mx_swap = {
     .locks_blocks = true,
     .probe = swap_probe,
     .open = swap_open,
-    .close = swap_close,
     .map = swap_map,
     .advise = swap_advise,
     .unmap = swap_unmap,

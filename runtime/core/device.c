@@ -65,7 +65,7 @@ static bool worth_keeping(const mx_device *d) {
 
 static void dismantle(mx_device *d, bool remove) {
     mx_queue_free(d->queue);
-    if (d->state != NULL) d->backend->close(d->state);
+    if (d->state != NULL && d->backend->close != NULL) d->backend->close(d->state);
     if (d->inner != NULL && !d->inner->anonymous) mx_place_leave(&d->found, remove);
     pthread_mutex_destroy(&d->lock);
     free(d->former);

@@ -161,12 +161,27 @@ static void refused(struct mx_queue *q, uint32_t first, int err, uint64_t now) {
     release(q, first, err);
 }
 
+static int start(struct mx_queue *q, const struct mx_request *requests, uint32_t n) {
+    struct transfer *t = q->transfer;
+    const struct mx_backend *b = q->setup.backend;
+    if (b->move == NULL) return b->submit(q->setup.state, requests, n);
+    t->completions[0] = (struct mx_completion){requests->tag, b->move(q->setup.state, requests)};
+    return 1;
+}
+
+static int completed(struct mx_queue *q) {
+    const struct mx_backend *b = q->setup.backend;
+    if (b->move == NULL) return b->reap(q->setup.state, 1, q->setup.depth, q->transfer->completions);
+    return 1;
+}
+
 static void submit(struct mx_queue *q) {
     struct transfer *t = q->transfer;
     uint64_t now = mx_clock_ns();
     uint32_t n = gather(t, now), done = 0;
+    if (q->setup.backend->move != NULL && n > 1) n = 1; /* its ticket need not wait for the others */
     while (done < n) {
-        int taken = q->setup.backend->submit(q->setup.state, t->batch + done, n - done);
+        int taken = start(q, t->batch + done, n - done);
         pthread_mutex_lock(&q->lock);
         if (taken > 0) count_submitted(q, done, (uint32_t)taken, now);
         bool again = taken <= 0 && (taken == 0 || try_again(taken));
@@ -274,7 +289,7 @@ static void reap(struct mx_queue *q) {
         sleep_until_ready(t);
         return;
     }
-    int n = q->setup.backend->reap(q->setup.state, 1, q->setup.depth, t->completions);
+    int n = completed(q);
     uint64_t now = mx_clock_ns();
     pthread_mutex_lock(&q->lock);
     for (int i = 0; i < n; i++) complete(q, &t->completions[i], now);

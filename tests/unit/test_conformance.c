@@ -44,7 +44,8 @@ struct target {
 
 #define TROUBLE "seed=11,short=0.4,eagain=0.1,refuse=0.2,delay_us=200,reorder=1"
 
-static const struct target targets[] = {
+/* Besides these, each backend that transfers works in a directory, in a file, on a disk and with faults. */
+static const struct target special[] = {
     {.backend = "dram"},
     {.backend = "mmap", .where = IN_DIRECTORY},
     {.backend = "mmap", .where = IN_FILE, .advice = MX_ADVICE_SCHEDULE},
@@ -52,24 +53,39 @@ static const struct target targets[] = {
     {.backend = "mmap", .where = IN_FILE, .advice = MX_ADVICE_RANDOM},
     {.backend = "mmap", .where = IN_FILE, .advice = MX_ADVICE_WILLNEED},
     {.backend = "mmap", .where = IN_FILE, .advice = MX_ADVICE_HUGEPAGE},
-    {.backend = "aio", .where = IN_DIRECTORY},
-    {.backend = "aio", .where = IN_FILE},
-    {.backend = "aio", .where = ON_DISK},
-    {.backend = "uring", .where = IN_DIRECTORY},
     {.backend = "uring", .where = IN_FILE, .no_register = true},
-    {.backend = "uring", .where = ON_DISK},
     {.backend = "uring", .where = IN_FILE, .sqpoll = true},
     {.backend = "uring", .where = IN_FILE, .iopoll = true},
     {.backend = "uring", .where = IN_FILE, .uncached = true},
     {.backend = "uring", .where = ON_DISK, .uncached = true},
     {.backend = "fault:dram", .fault = TROUBLE},
     {.backend = "fault:mmap", .where = IN_FILE, .fault = TROUBLE},
-    {.backend = "fault:aio", .where = IN_FILE, .fault = TROUBLE},
     {.backend = "fault:uring", .where = IN_DIRECTORY, .fault = TROUBLE},
     {.backend = "fault:aio", .where = IN_FILE, .fault = TROUBLE ",sys=1"},
     {.backend = "fault:mmap", .where = ON_DISK, .fault = TROUBLE ",sys=1"},
 };
-enum { N_TARGETS = sizeof targets / sizeof targets[0] };
+enum { N_SPECIAL = sizeof special / sizeof special[0], N_PLACES = 4, MOST_TARGETS = 128 };
+static struct target targets[MOST_TARGETS];
+static unsigned n_targets;
+
+static void add_targets(const struct mx_backend *b) {
+    static char faulty[MOST_TARGETS / N_PLACES][32];
+    char *name = faulty[n_targets / N_PLACES];
+    snprintf(name, sizeof faulty[0], "fault:%s", b->name);
+    targets[n_targets++] = (struct target){.backend = b->name, .where = IN_DIRECTORY};
+    targets[n_targets++] = (struct target){.backend = b->name, .where = IN_FILE};
+    targets[n_targets++] = (struct target){.backend = b->name, .where = ON_DISK};
+    targets[n_targets++] = (struct target){.backend = name, .where = IN_FILE, .fault = TROUBLE};
+}
+
+static void __attribute__((constructor)) make_targets(void) {
+    add_targets(mx_backend_skeleton);
+    for (const struct mx_backend *const *b = mx_backends; *b != NULL; b++)
+        if ((*b)->face == MX_FACE_TRANSFER && n_targets + N_PLACES + N_SPECIAL <= MOST_TARGETS)
+            add_targets(*b);
+    memcpy(&targets[n_targets], special, sizeof special);
+    n_targets += N_SPECIAL;
+}
 
 static bool have_disk(void) {
     if (disk.fd < 0 && geteuid() == 0) disk = make_loop("disk", 64 * MIB, 0);
@@ -191,7 +207,7 @@ static void run_case(struct bench *b, const struct pattern_case *c, const char *
 }
 
 Test(conformance, spans) {
-    for (unsigned i = 0; i < N_TARGETS; i++) {
+    for (unsigned i = 0; i < n_targets; i++) {
         if (targets[i].where == ON_DISK && !have_disk()) continue;
         struct bench b = open_bench(&targets[i]);
         const int n = sizeof cases / sizeof cases[0];
@@ -205,7 +221,7 @@ Test(conformance, spans) {
  * 1 <= peak_in_flight <= queue depth (transfer style) or pieces of a batch times workers (mapped style). */
 Test(conformance, many_tickets_in_any_order) {
     enum { TICKETS = 60, RANGE = BUFFER_UNITS / TICKETS };
-    for (unsigned i = 0; i < N_TARGETS; i++) {
+    for (unsigned i = 0; i < n_targets; i++) {
         if (targets[i].where == ON_DISK && !have_disk()) continue;
         struct bench b = open_bench(&targets[i]);
         mx_ticket *tickets[TICKETS];
@@ -270,7 +286,7 @@ static void *work(void *argument) {
 
 Test(conformance, threads_share_a_device) {
     enum { WORKERS = 4, UNITS = BUFFER_UNITS / WORKERS };
-    for (unsigned i = 0; i < N_TARGETS; i++) {
+    for (unsigned i = 0; i < n_targets; i++) {
         if (targets[i].where == ON_DISK && !have_disk()) continue;
         struct bench b = open_bench(&targets[i]);
         pthread_t threads[WORKERS];
@@ -289,8 +305,6 @@ Test(conformance, threads_share_a_device) {
 }
 
 /* ---- the raw style: every taken request has exactly one completion, a refused one none */
-
-extern const struct mx_backend mx_skeleton;
 
 static void once_each(const struct mx_backend *backend, const char *full_name) {
     enum { DEPTH = 8, REQUESTS = 100 };
@@ -323,7 +337,11 @@ static void once_each(const struct mx_backend *backend, const char *full_name) {
         requests[i] =
             (struct mx_request){(uint64_t)i * UNIT, UNIT, i % 2 == 0, memory + (uint64_t)i * UNIT, 1000 + i};
     memset(memory, 1, REQUESTS * UNIT);
-    while (reaped < REQUESTS) {
+    for (unsigned i = 0; i < REQUESTS && backend->move != NULL; i++) {
+        cr_assert_eq(backend->move(state, &requests[i]), UNIT, "%s: request %u", full_name, i);
+        seen[i]++;
+    }
+    while (reaped < REQUESTS && backend->move == NULL) {
         int k = taken < REQUESTS && taken - reaped < DEPTH
                     ? backend->submit(state, requests + taken,
                                       REQUESTS - taken < DEPTH - (taken - reaped) ? REQUESTS - taken
@@ -343,9 +361,9 @@ static void once_each(const struct mx_backend *backend, const char *full_name) {
         }
         reaped += (unsigned)n;
     }
-    cr_assert_eq(backend->reap(state, 0, DEPTH, done), 0);
+    if (backend->move == NULL) cr_assert_eq(backend->reap(state, 0, DEPTH, done), 0);
     for (unsigned i = 0; i < REQUESTS; i++) cr_assert_eq(seen[i], 1, "%s: request %u", full_name, i);
-    backend->close(state);
+    if (backend->close != NULL) backend->close(state);
     free(memory);
     close(fd);
     unlink(path);
@@ -354,7 +372,7 @@ static void once_each(const struct mx_backend *backend, const char *full_name) {
 Test(conformance, every_request_completes_once) {
     for (const struct mx_backend *const *b = mx_backends; *b != NULL; b++)
         if ((*b)->face == MX_FACE_TRANSFER) once_each(*b, (*b)->name);
-    once_each(&mx_skeleton, "skeleton");
+    once_each(mx_backend_skeleton, "skeleton");
     once_each(mx_backend_fault, "fault:aio");
     once_each(mx_backend_fault, "fault:uring");
     once_each(mx_backend_fault, "fault:mmap");
@@ -363,8 +381,11 @@ Test(conformance, every_request_completes_once) {
 /* Every table is complete for its style, and names are unique. */
 Test(conformance, tables_are_complete) {
     for (const struct mx_backend *const *b = mx_backends; *b != NULL; b++) {
-        cr_expect((*b)->open && (*b)->close && (*b)->summary, "%s", (*b)->name);
-        if ((*b)->face == MX_FACE_TRANSFER) cr_expect((*b)->submit && (*b)->reap, "%s", (*b)->name);
+        cr_expect((*b)->open && (*b)->summary, "%s", (*b)->name);
+        if ((*b)->face == MX_FACE_TRANSFER) {
+            const bool waits = (*b)->move != NULL, queues = (*b)->submit && (*b)->reap;
+            cr_expect(waits != queues, "%s", (*b)->name);
+        }
         if ((*b)->face == MX_FACE_MAPPED)
             cr_expect((*b)->map && (*b)->advise && (*b)->unmap, "%s", (*b)->name);
         cr_expect_eq(mx_backend_find((*b)->name), *b);
@@ -543,7 +564,7 @@ static uint64_t resident_bytes(const char *path, uint64_t offset, uint64_t bytes
 
 /* bypasses_page_cache => no page of the Buffer is resident after writing and reading all of it. */
 Test(conformance, facts_hold) {
-    for (unsigned i = 0; i < N_TARGETS; i++) {
+    for (unsigned i = 0; i < n_targets; i++) {
         if (targets[i].where == ON_DISK && !have_disk()) continue;
         struct bench b = open_bench(&targets[i]);
         struct mx_device_facts f = {.size = sizeof f};
@@ -582,7 +603,7 @@ Test(conformance, mapped_buffers) {
     static const enum mx_advice all[] = {MX_ADVICE_NONE,     MX_ADVICE_SEQUENTIAL, MX_ADVICE_RANDOM,
                                          MX_ADVICE_WILLNEED, MX_ADVICE_HUGEPAGE,   MX_ADVICE_SCHEDULE,
                                          MX_ADVICE_POPULATE, MX_ADVICE_DROP};
-    for (unsigned i = 0; i < N_TARGETS; i++) {
+    for (unsigned i = 0; i < n_targets; i++) {
         if (targets[i].where == ON_DISK && !have_disk()) continue;
         if (strcmp(targets[i].backend, "mmap") != 0 && strcmp(targets[i].backend, "dram") != 0) continue;
         struct bench b = open_bench(&targets[i]);
@@ -693,7 +714,7 @@ Test(conformance, data_is_flushed_before_a_superblock_tells_of_it) {
     struct mx_sys seen = mx_sys_kernel;
     seen.fdatasync = fdatasync_seen, seen.fsync = fsync_seen, seen.msync = msync_seen,
     seen.pwrite = pwrite_seen;
-    for (unsigned i = 0; i < N_TARGETS; i++) {
+    for (unsigned i = 0; i < n_targets; i++) {
         const struct target *t = &targets[i];
         if (t->where == NOWHERE || (t->where == ON_DISK && !have_disk())) continue;
         struct bench b = open_bench(t);
@@ -720,7 +741,7 @@ Test(conformance, data_is_flushed_before_a_superblock_tells_of_it) {
  * with all four, -EIO. A copy that is damaged is whole again after reopening. Buffers keep their bytes. An
  * interrupted run is not overwritten without force. */
 Test(conformance, commits_survive) {
-    for (unsigned i = 0; i < N_TARGETS; i++) {
+    for (unsigned i = 0; i < n_targets; i++) {
         const struct target *t = &targets[i];
         if (t->where == NOWHERE || (t->where == ON_DISK && !have_disk())) continue;
         char note[MX_NOTE_BYTES], place[512];

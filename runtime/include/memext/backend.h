@@ -20,7 +20,7 @@ extern "C" {
 
 /* How a backend gives access to a Buffer, and the functions that it then has. */
 enum mx_backend_face {
-    MX_FACE_TRANSFER, /* submit, reap */
+    MX_FACE_TRANSFER, /* submit and reap, or move */
     MX_FACE_MAPPED,   /* map, advise, unmap */
 };
 
@@ -78,7 +78,8 @@ struct mx_backend {
     /* Opens the backend on a place, and fills *facts and *state; *state is passed to the other functions. 0,
      * or a negative errno with a sentence. */
     int (*open)(const struct mx_place *place, mx_why *why, struct mx_backend_facts *facts, void **state);
-    /* Frees everything that open made; no request is under way. */
+    /* Frees everything that open made; no request is under way. It is not called if *state is NULL. NULL
+     * allowed. */
     void (*close)(void *state);
 
     /* Transfer face. One thread at a time calls submit and reap. submit starts the first k of the n requests
@@ -88,6 +89,9 @@ struct mx_backend {
     /* Fills out[] with completions and returns their number: at least min, waiting if necessary, and at most
      * max. Or a negative errno. */
     int (*reap)(void *state, unsigned min, unsigned max, struct mx_completion *out);
+    /* Instead of submit and reap, for a backend that waits for each transfer: moves one request. Returns the
+     * bytes moved (may be fewer, 0 = end of file) or a negative errno. One thread at a time calls it. */
+    int64_t (*move)(void *state, const struct mx_request *request);
     /* Returns when no request can touch DRAM any more, however long that takes. It is called at most once, by
      * the thread that submits, after the last submit and reap; only close follows. NULL: requests move data
      * only within submit and reap. */
@@ -112,6 +116,8 @@ extern const struct mx_backend *const mx_backends[];
 
 /* The wrapper of "fault:NAME", for tests; not in mx_backends. It finds NAME in place->options->backend. */
 extern const struct mx_backend *const mx_backend_fault;
+/* backends/skeleton, for tests; not in mx_backends, but it is found by its name. */
+extern const struct mx_backend *const mx_backend_skeleton;
 /* Finds a backend by its name; NULL if there is none. */
 const struct mx_backend *mx_backend_find(const char *name);
 
