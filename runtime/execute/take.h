@@ -27,7 +27,8 @@ struct mx_taken_box {
  * beginning of the run. */
 enum { MX_TAKINGS = 8 };
 struct mx_taking {
-    int64_t every;  /* steps that are multiples of it are handed out; mx_problem.due makes sweeps end there */
+    int64_t every;  /* steps that are multiples of it are handed out; mx_problem.due makes sweeps end there.
+                       0 = the end of each sweep */
     int64_t stride; /* wanted are rows and planes 0, stride, 2 stride ... of the whole grid's interior; others
                        may come too */
     /* Receives interior rows [y0,y1) of plane z (frame counted) of array A (0) or B (1) at this step. Cell 0
@@ -48,7 +49,9 @@ struct mx_taking {
     void *context;
 };
 
-static inline bool mx_taking_is_due(const struct mx_taking *t, int64_t step) { return step % t->every == 0; }
+static inline bool mx_taking_is_due(const struct mx_taking *t, int64_t step) {
+    return t->every == 0 || step % t->every == 0;
+}
 /* Hands a box to all receivers that want it. */
 int mx_take_box(const struct mx_taking *const *taking, const struct mx_problem *problem,
                 const struct mx_taken_box *box, mx_why *why);

@@ -29,7 +29,7 @@ static json_t *json_seconds(const struct mx_seconds *s) {
 }
 
 static void put_prediction(json_t *o, const struct mx_run *r, const struct mx_tune_candidate *c) {
-    const int64_t more = mx_parts_read_bytes(r, c->algorithm, &c->layout);
+    const int64_t more = mx_parts_read_bytes(r, c->algorithm, &c->shape, &c->layout);
     mx_json_put(o, "predicted_read_bytes", whole(c->traffic.read_bytes + more));
     mx_json_put(o, "predicted_write_bytes", whole(c->traffic.write_bytes));
     mx_json_put(o, "predicted_init_bytes", whole(c->traffic.init_write_bytes));

@@ -232,9 +232,13 @@ static inline int64_t mx_run_sent_bytes(const struct mx_run *r) {
     const struct mx_traffic *t = &r->tuned.traffic;
     return t->sent_bytes - (r->fuse.source ? t->first_sent_bytes : 0);
 }
+/* Returns how many sweeps are left, unless one of them ends the run. */
+static inline int64_t mx_run_sweeps(const struct mx_run *r) {
+    return mx_sweep_count(&r->rest, r->tuned.shape.max_levels);
+}
 /* Returns the predicted seconds of a sweep. */
 static inline double mx_run_seconds_a_sweep(const struct mx_run *r) {
-    const int64_t sweeps = mx_sweep_count(&r->rest, r->tuned.plan.bt);
+    const int64_t sweeps = mx_run_sweeps(r);
     return sweeps > 0 ? r->tuned.seconds.total_s / (double)sweeps : 0;
 }
 

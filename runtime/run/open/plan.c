@@ -226,8 +226,7 @@ static bool third_fits(const struct mx_run *r, uint64_t capacity_bytes) {
 /* Without being asked for, a third Buffer is made where commits would cost too much, or where the run had one
  * with several ranks (`former`: its interval). */
 static bool wants_third(const struct mx_run *r, double former, uint64_t capacity_bytes) {
-    const bool pays =
-        mx_sweep_count(&r->rest, r->tuned.plan.bt) > 2 && mx_run_seconds_a_sweep(r) < short_sweep_s;
+    const bool pays = mx_run_sweeps(r) > 2 && mx_run_seconds_a_sweep(r) < short_sweep_s;
     return (former > 0 || pays) && third_fits(r, capacity_bytes);
 }
 

@@ -46,7 +46,7 @@ void mx_run_predict_commits(struct mx_run *r) {
     p->commits = mx_run_resumable(r) && !r->backend->anonymous;
     p->commit_every_s = r->commit_every_s;
     p->seconds_a_sweep = mx_run_seconds_a_sweep(r);
-    p->sweeps = mx_sweep_count(&r->rest, p->plan.bt);
+    p->sweeps = mx_run_sweeps(r);
     p->integrity = r->o.integrity || r->note.integrity_unit > 0;
     p->predicted_init_bytes =
         mx_run_has_store(r) ? 0

@@ -32,18 +32,23 @@ static int64_t common_multiple(int64_t a, int64_t b) {
     return all < INT64_MAX ? (int64_t)all : INT64_MAX;
 }
 
-/* Planes at steps that some of them want: of each alone, less those that two want, and so on. */
-static int64_t planes_taken(const struct mx_run *r) {
+/* Both are numbers of steps, or 0 for the end of each sweep. The other one's steps end sweeps. */
+static int64_t common_steps(int64_t a, int64_t b) { return a == 0 ? b : b == 0 ? a : common_multiple(a, b); }
+
+/* With sweeps of so many levels: planes at steps that some of them want: of each alone, less those that two
+ * want, and so on. */
+static int64_t planes_taken(const struct mx_run *r, int64_t levels) {
     const struct mx_problem *p = &r->o.problem;
     const int32_t n = mx_run_takings(r);
     int64_t all = 0;
     for (uint32_t set = 1; set < UINT32_C(1) << n; set++) {
-        int64_t every = 1, stride = 1;
+        int64_t every = 0, stride = 1;
         for (int32_t i = 0; i < n; i++)
             if (set >> i & 1)
-                every = common_multiple(every, r->taking[i]->every),
+                every = common_steps(every, r->taking[i]->every),
                 stride = common_multiple(stride, r->taking[i]->stride);
-        const int64_t steps = p->nt / every - r->first_time / every;
+        const int64_t steps =
+            every > 0 ? p->nt / every - r->first_time / every : mx_sweep_count(&r->rest, levels);
         const int64_t before = p->first_plane / stride + (p->first_plane % stride > 0),
                       end = (p->first_plane + p->nz) / stride + ((p->first_plane + p->nz) % stride > 0);
         all += (__builtin_popcount(set) & 1 ? 1 : -1) * steps * (end - before);
@@ -51,9 +56,10 @@ static int64_t planes_taken(const struct mx_run *r) {
     return all;
 }
 
-int64_t mx_parts_read_bytes(const struct mx_run *r, const char *algorithm, const struct mx_layout *layout) {
+int64_t mx_parts_read_bytes(const struct mx_run *r, const char *algorithm, const struct mx_shape *shape,
+                            const struct mx_layout *layout) {
     if (!reads_buffers(r, algorithm)) return 0;
-    return planes_taken(r) * layout->plane_pitch_bytes * mx_states(&r->o.problem);
+    return planes_taken(r, shape->max_levels) * layout->plane_pitch_bytes * mx_states(&r->o.problem);
 }
 
 bool mx_parts_have_planes(struct mx_run *r) {

@@ -72,7 +72,7 @@ uint64_t mx_parts_accel_bytes(const struct mx_run *r) {
 }
 
 void mx_parts_predict(struct mx_run *r) {
-    const int64_t read = mx_parts_read_bytes(r, r->algorithm->name, &r->report.layout);
+    const int64_t read = mx_parts_read_bytes(r, r->algorithm->name, &r->tuned.shape, &r->report.layout);
     r->report.predicted_read_bytes += read;
     r->report.accel.more_put_bytes -= read;
     EACH(p, predict) p->predict(r);

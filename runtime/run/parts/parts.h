@@ -99,9 +99,10 @@ uint64_t mx_parts_accel_bytes(const mx_run *r);
 int mx_parts_hand_out(mx_run *r, const struct mx_taking *taking);
 /* Is the counted DRAM for that enough for the plan? Like `fits`. */
 bool mx_parts_have_planes(mx_run *r);
-/* Returns the bytes of Buffers that are read for all parts that need states, with this algorithm and layout.
- */
-int64_t mx_parts_read_bytes(const mx_run *r, const char *algorithm, const struct mx_layout *layout);
+/* Returns the bytes of Buffers that are read for all parts that need states, with this algorithm, shape
+ * and layout. */
+int64_t mx_parts_read_bytes(const mx_run *r, const char *algorithm, const struct mx_shape *shape,
+                            const struct mx_layout *layout);
 void mx_parts_predict(mx_run *r);
 bool mx_parts_have_ended(const mx_run *r);
 bool mx_parts_may_end_early(const mx_run *r);

@@ -197,7 +197,7 @@ static int decide_result(struct mx_run *r) {
 
 /* Two Buffers take turns, and the first sweep is said to read the first of them and writes the second. */
 static int32_t unused_buffers(const struct mx_run *r) {
-    const int64_t sweeps = mx_sweep_count(&r->rest, r->report.plan.bt);
+    const int64_t sweeps = mx_run_sweeps(r);
     return sweeps == 1 ? 2 : sweeps == 2 ? 1 : 0;
 }
 
