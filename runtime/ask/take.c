@@ -302,6 +302,11 @@ int mx_ask_commit_every(const struct mx_option *row, const char *value, struct m
 
 int mx_ask_stencil(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
     const struct mx_stencil *s = mx_stencil_find(value);
+    if (s == NULL && (strchr(value, '/') != NULL || strchr(value, '.') != NULL))
+        return mx_fail(why, -EINVAL,
+                       "--stencil '%.300s' is not a built-in stencil; if it is a file with a kernel, give it "
+                       "with --kernel",
+                       value);
     if (s == NULL) return mx_no_value(row, value, strlen(value), "", why);
     snprintf(o->problem.stencil, sizeof o->problem.stencil, "%s", s->name);
     return 0;

@@ -131,7 +131,10 @@ static int make_object(struct mx_loaded *l, const struct mx_kernel_options *o, m
     struct mx_text text, object;
     const bool built = ends_with(o->path, ".so");
     if (!built && !ends_with(o->path, ".c"))
-        return mx_fail(why, -EINVAL, "the kernel '%.300s' is neither FILE.c nor FILE.so", o->path);
+        return mx_fail(
+            why, -EINVAL,
+            "the kernel '%.300s' is neither FILE.c nor FILE.so; built-in stencils are named with --stencil",
+            o->path);
     int err = mx_text_read(o->path, "the kernel", why, &text);
     if (err < 0) return err;
     l->system.identity = XXH3_64bits(text.data, text.bytes);

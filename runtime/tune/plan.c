@@ -68,18 +68,22 @@ static const struct field *find_field(const char *key, size_t length) {
     return NULL;
 }
 
+static int refuse_number(const char *word, const struct field *f, mx_why *why) {
+    char most[24] = "2^40";
+    if (f->most != MX_MOST_EXTENT) snprintf(most, sizeof most, "%lld", (long long)f->most);
+    return mx_fail(why, -EINVAL, "--plan: '%s': %s must be an integer from 1 to %s", word, f->key, most);
+}
+
 static int set_number(struct mx_plan *plan, const struct field *f, const char *word, const char *value,
                       mx_why *why) {
     char *end;
     int saved = errno;
     errno = 0;
     long long number = strtoll(value, &end, 10);
-    long long limit = f->kind == NUMBER64 ? INT64_MAX : INT32_MAX;
     int err = errno;
     errno = saved;
-    if (end == value || *end != 0 || err != 0 || number < 1 || number > limit)
-        return mx_fail(why, -EINVAL, "--plan: '%s': %s must be an integer from 1 to %lld", word, f->key,
-                       f->most > 0 ? (long long)f->most : limit);
+    if (end == value || *end != 0 || err != 0 || number < 1 || number > f->most)
+        return refuse_number(word, f, why);
     if (f->kind == NUMBER64) *(int64_t *)((char *)plan + f->offset) = number;
     if (f->kind == NUMBER32) *(int32_t *)((char *)plan + f->offset) = (int32_t)number;
     return 0;
@@ -88,9 +92,11 @@ static int set_number(struct mx_plan *plan, const struct field *f, const char *w
 int mx_plan_check(const struct mx_plan *plan, mx_why *why) {
     for (int i = 0; i < N_FIELDS; i++) {
         const struct field *f = &fields[i];
-        if (f->most > 0 && (get_number(plan, f) < 0 || get_number(plan, f) > f->most))
-            return mx_fail(why, -EINVAL, "--plan: '%s=%lld': %s must be an integer from 1 to %lld", f->key,
-                           (long long)get_number(plan, f), f->key, (long long)f->most);
+        char word[64];
+        const int64_t number = f->most > 0 ? get_number(plan, f) : 0;
+        if (number >= 0 && number <= f->most) continue;
+        snprintf(word, sizeof word, "%s=%lld", f->key, (long long)number);
+        return refuse_number(word, f, why);
     }
     return 0;
 }
@@ -109,12 +115,12 @@ static int set_field(struct mx_plan *plan, const char *word, uint32_t *seen, mx_
     const struct field *f = find_field(word, equals == NULL ? strlen(word) : (size_t)(equals - word));
     if (f == NULL || (f->kind == FLAG) != (equals == NULL))
         return mx_fail(why, -EINVAL,
-                       "plan: '%s' is not known; choose from engine= by= bz= bt= iy= iz= slab= tile= ct= "
+                       "--plan: '%s' is not known; choose from engine= by= bz= bt= iy= iz= slab= tile= ct= "
                        "column= ahead= faces= threads= tuner= in-place",
                        word);
     uint32_t bit = UINT32_C(1) << (f - fields);
     if (*seen & bit)
-        return mx_fail(why, -EINVAL, "plan: '%s': %s is given twice; leave one of them out", word, f->key);
+        return mx_fail(why, -EINVAL, "--plan: '%s': %s is given twice; leave one of them out", word, f->key);
     *seen |= bit;
     if (f->kind == FLAG) return *(bool *)((char *)plan + f->offset) = true, 0;
     if (f->kind == WORD) return set_word(plan, f, word, equals + 1, why);
@@ -124,9 +130,9 @@ static int set_field(struct mx_plan *plan, const char *word, uint32_t *seen, mx_
 static int set_algorithm(struct mx_plan *plan, const char *word, mx_why *why) {
     const struct mx_algorithm *a = mx_algorithm_find(word);
     if (a == NULL)
-        return mx_fail(why, -EINVAL,
-                       "plan: '%s' is not an algorithm; a plan line begins with an algorithm, such as stream",
-                       word);
+        return mx_fail(
+            why, -EINVAL,
+            "--plan: '%s' is not an algorithm; a plan line begins with an algorithm, such as stream", word);
     snprintf(plan->algorithm, sizeof plan->algorithm, "%s", a->name);
     return 0;
 }
@@ -150,7 +156,7 @@ int mx_plan_parse(const char *line, mx_why *why, struct mx_plan *out) {
                  strcmp(plan.seams, MX_SEAMS_IN_FILE) == 0;
     if (err == 0 && !known)
         err = mx_fail(why, -EINVAL,
-                      "plan: 'faces=%s' is not possible; faces are kept in " MX_SEAMS_IN_DRAM
+                      "--plan: 'faces=%s' is not possible; faces are kept in " MX_SEAMS_IN_DRAM
                       " or " MX_SEAMS_IN_FILE,
                       plan.seams);
     if (err == 0) *out = plan;

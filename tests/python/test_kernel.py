@@ -207,7 +207,7 @@ def test_parameters_are_checked(kernel, words, naming):
 
 def test_files_that_are_no_kernels(kernel, tmp_path):
     kernel.refused("build", "nothing.c", naming=["nothing.c", "No such file"])
-    kernel.refused("build", kernel.write(GOOD, "kernel.f90"), naming=["neither FILE.c nor FILE.so"])
+    kernel.refused("build", kernel.write(GOOD, "kernel.f90"), naming=["neither FILE.c nor FILE.so", "--stencil"])
     kernel.refused("build", kernel.write("no object\n", "kernel.so"), naming=["kernel.so", "cannot be loaded"])
     kernel.refused("check", kernel.write(jacobi("SET(u, 0);", "__attribute__((constructor)) static void f(void) { __builtin_trap(); }\n")),
                    naming=["loading", "crashes with SIG"])

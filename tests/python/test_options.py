@@ -166,7 +166,7 @@ def test_every_option_is_taken(memext, table):
     (["run", "--drma", "1GiB"], "did you mean --dram?"), (["run", "--outptu=x"], "did you mean --output?"), (["tune", "--exhastive"], "did you mean --exhaustive?"),
     (["run", *SMALL, "--backend", "urnig"], "did you mean uring?"), (["run", *SMALL, "--backend", "fault:urnig"], "did you mean uring?"),
     (["run", *SMALL, "--algorithm", "steam"], "did you mean stream?"), (["run", *SMALL, "--engine", "tield"], "did you mean tiled?"),
-    (["run", *SMALL, "--tuner", "niave"], "did you mean naive?"), (["run", *SMALL, "--stencil", "satr7"], "did you mean star7?"),
+    (["run", *SMALL, "--tuner", "niave"], "did you mean naive?"), (["run", *SMALL, "--stencil", "satr7"], "did you mean star7?"), (["run", *SMALL, "--stencil", "./heat.c"], "give it with --kernel"),
     (["run", *SMALL, "--dtype", "f46"], "did you mean f64?"), (["run", *SMALL, "--init", "guass"], "did you mean gauss?"),
     (["run", *SMALL, "--side", "x=priodic"], "did you mean periodic?"), (["run", *SMALL, "--frame", "miror"], "did you mean mirror?"),
     (["run", *SMALL, "--advice", "sequental"], "did you mean sequential?"), (["run", *SMALL, "--nonfinite", "ingore"], "did you mean ignore?"),

@@ -381,8 +381,8 @@ def test_a_kernel_that_is_wrong_where_no_run_of_the_user_is(memext, tmp_path):
 
 
 @pytest.mark.parametrize("words, naming", [
-    (["--plan", "stream by=-3"], "by must be an integer from 1 to 1099511627776"), (["--plan", "stream bt=0"], "bt must be an integer from 1 to 1099511627776"),
-    (["--plan", "stream bt=99999999999999999999"], "bt must be an integer from 1 to 1099511627776"), (["--plan", "stream threads=0"], "threads must be an integer from 1 to"),
+    (["--plan", "stream by=-3"], "by must be an integer from 1 to 2^40"), (["--plan", "stream bt=0"], "bt must be an integer from 1 to 2^40"),
+    (["--plan", "stream bt=99999999999999999999"], "bt must be an integer from 1 to 2^40"), (["--plan", "stream threads=0"], "threads must be an integer from 1 to"),
     (["--snapshot", "9223372036854775807:snap"], "a number of steps, from 1 to 2^40"), (["--snapshot", "1:snap:9223372036854775807"], "a number from 1 to 2^40")])
 def test_the_limit_that_is_named_is_the_one_that_holds(memext, words, naming):
     done = memext.refused("run", *SMALL, "--backend", "dram", *words, naming=naming)
