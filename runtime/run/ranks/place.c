@@ -44,22 +44,27 @@ void mx_run_leave_folders(struct mx_run *r) {
     q->folder[0] = 0;
 }
 
+int mx_run_own_place(struct mx_run *r, int rank, char *own, size_t capacity, bool *make) {
+    const char *path = r->o.path, *at = strstr(path, "%r");
+    struct stat st;
+    int n;
+    if (at != NULL) {
+        n = snprintf(own, capacity, "%.*s%d%s", (int)(at - path), path, rank, at + 2);
+        /* A directory that is named so is made; a file is its store's own business. */
+        *make = n > 0 && at[2] == 0 && (stat(own, &st) != 0 || S_ISDIR(st.st_mode));
+    } else {
+        n = snprintf(own, capacity, "%s/rank-%d", path, rank);
+        *make = !r->o.resume;
+    }
+    return n < (int)capacity ? 0 : mx_fail(&r->why, -ENAMETOOLONG, "the path of -d is too long");
+}
+
 int mx_run_take_own_place(struct mx_run *r) {
     struct mx_run_ranks *q = &r->ranks;
-    const char *path = r->o.path, *at = path != NULL ? strstr(path, "%r") : NULL;
-    struct stat st;
     bool make;
-    int n;
-    if (path == NULL) return 0;
-    if (at != NULL) {
-        n = snprintf(q->path, sizeof q->path, "%.*s%d%s", (int)(at - path), path, q->rank, at + 2);
-        /* A directory that is named so is made; a file is its store's own business. */
-        make = n > 0 && at[2] == 0 && (stat(q->path, &st) != 0 || S_ISDIR(st.st_mode));
-    } else {
-        n = snprintf(q->path, sizeof q->path, "%s/rank-%d", path, q->rank);
-        make = !r->o.resume;
-    }
-    if (n >= (int)sizeof q->path) return mx_fail(&r->why, -ENAMETOOLONG, "the path of -d is too long");
+    if (r->o.path == NULL) return 0;
+    const int err = mx_run_own_place(r, q->rank, q->path, sizeof q->path, &make);
+    if (err < 0) return err;
     r->o.path = q->path;
     return make && !r->o.dry_run ? mx_run_take_folder(r, q->path) : 0;
 }

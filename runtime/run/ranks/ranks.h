@@ -117,6 +117,11 @@ int mx_run_agree_state(struct mx_run *r, bool *kept);
  * all ranks of the link local are on this machine, and each rank of another link is on a machine of its own.
  */
 int mx_run_find_place(struct mx_run *r);
+/* Gives the place of a rank's store. *make: it is a directory that the run makes. */
+int mx_run_own_place(struct mx_run *r, int rank, char *own, size_t capacity, bool *make);
+/* Of a dry run whose ranks would all be on this machine: would their stores fit? Errors as of
+ * mx_place_ask; -ENOSPC. */
+int mx_run_ask_places(struct mx_run *r);
 /* All ranks take the same number of Buffers and the same seconds between commits. Their stores may disagree:
  * a run that was resumed with new values may have ended before every rank had stored them. */
 int mx_run_agree_commits(struct mx_run *r);
