@@ -9,12 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #define BUILD_PREFIX ".build-"
+#define LOCK_SUFFIX ".lock"
 
 /* What mkdtemp made and write_file filled: names are known, so nothing else is ever removed. */
 static void remove_directory(const char *directory) {
@@ -160,6 +162,34 @@ int mx_cache_name(const struct compiler *c, const struct mx_text *source, const 
                     (unsigned long long)key.low64) < (int)capacity
                ? 0
                : -ENAMETOOLONG;
+}
+
+static int try_lock(const char *path) {
+    const int fd = mx_retry(open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+    const int err = errno == EWOULDBLOCK ? -EAGAIN : -errno;
+    close(fd);
+    return err;
+}
+
+int mx_cache_claim(const char *name, mx_why *why, struct mx_cache_claim *out) {
+    enum { STEP_NS = 5000000, MOST_STEPS = 12000 };
+    const struct timespec step = {0, STEP_NS};
+    int32_t form;
+    out->fd = -1;
+    if (snprintf(out->path, sizeof out->path, "%s" LOCK_SUFFIX, name) >= (int)sizeof out->path) return 0;
+    for (int i = 0; i < MOST_STEPS && (out->fd = try_lock(out->path)) == -EAGAIN; i++) {
+        if (mx_cache_is_whole(name, &form)) return 0;
+        if (nanosleep(&step, NULL) < 0)
+            return mx_fail(why, -EINTR, "interrupted while another process compiled the kernel");
+    }
+    return 0;
+}
+
+void mx_cache_release(const struct mx_cache_claim *claim) {
+    if (claim->fd < 0) return;
+    unlink(claim->path);
+    close(claim->fd);
 }
 
 /* An object ends with the number of its form and a hash of what is before: one that is cut or changed is made

@@ -249,32 +249,46 @@ static bool has_whole_state(const char *source) {
     return false;
 }
 
+static bool find(struct mx_object *object, const char *name) {
+    int32_t number = 0;
+    if (name[0] == 0 || !mx_cache_is_whole(name, &number)) return false;
+    object->form = mx_forms[number].text;
+    snprintf(object->path, sizeof object->path, "%s", name);
+    object->cached = true;
+    mx_object_drop(object);
+    return true;
+}
+
+/* Makes the object, and puts it into the cache under this name unless it is "". */
 static int make(const struct mx_kernel_options *o, struct compiler *c, const struct mx_text *source,
-                const char *cache, mx_why *why, struct mx_object *object) {
+                const struct wanted *forms, const char *name, mx_why *why, struct mx_object *object) {
+    int32_t number = 0;
+    snprintf(object->compiler, sizeof object->compiler, "%.*s", (int)strcspn(c->version.data, "\n"),
+             c->version.data);
+    object->compiled = true;
+    c->wraps = has_whole_state(source->data);
+    int err = compile(o, c, source, object->directory, forms, why, &number);
+    object->form = mx_forms[number].text;
+    if (err == 0 && (err = publish(object, number, name)) < 0)
+        mx_fail(why, err, "the path of the compiled kernel in %.200s is too long", object->directory);
+    return err;
+}
+
+static int find_or_make(const struct mx_kernel_options *o, struct compiler *c, const struct mx_text *source,
+                        const char *cache, mx_why *why, struct mx_object *object) {
     char name[PATH_MAX] = "";
     struct wanted forms;
-    int32_t number = 0;
+    struct mx_cache_claim claim = {.fd = -1};
     int err = mx_forms_wanted(why, forms.number, &forms.n);
     if (err < 0) return err;
     err = mx_cache_work_in(cache, why, object->directory, sizeof object->directory);
     if (err == 0) err = mx_compiler_ask(c, object->directory, why);
     if (err < 0) return err;
     if (cache[0] != 0 && mx_cache_name(c, source, &forms, cache, name, sizeof name) < 0) name[0] = 0;
-    if (name[0] != 0 && mx_cache_is_whole(name, &number)) {
-        object->form = mx_forms[number].text;
-        snprintf(object->path, sizeof object->path, "%s", name);
-        object->cached = true;
-        mx_object_drop(object);
-        return 0;
-    }
-    snprintf(object->compiler, sizeof object->compiler, "%.*s", (int)strcspn(c->version.data, "\n"),
-             c->version.data);
-    object->compiled = true;
-    c->wraps = has_whole_state(source->data);
-    err = compile(o, c, source, object->directory, &forms, why, &number);
-    object->form = mx_forms[number].text;
-    if (err == 0 && (err = publish(object, number, name)) < 0)
-        mx_fail(why, err, "the path of the compiled kernel in %.200s is too long", object->directory);
+    if (find(object, name)) return 0;
+    if (name[0] != 0) err = mx_cache_claim(name, why, &claim);
+    if (err == 0 && !find(object, name)) err = make(o, c, source, &forms, name, why, object);
+    mx_cache_release(&claim);
     return err;
 }
 
@@ -287,7 +301,7 @@ int mx_object_make(const struct mx_kernel_options *o, const struct mx_text *sour
     int err = object == NULL || c == NULL ? mx_fail(&own, -ENOMEM, "no memory for the compiler's names") : 0;
     if (err == 0) err = mx_cache_find(&own, cache, sizeof cache);
     if (err == 0) err = mx_compiler_find(&own, c);
-    if (err == 0) err = make(o, c, source, cache, &own, object);
+    if (err == 0) err = find_or_make(o, c, source, cache, &own, object);
     if (err == 0)
         *out = *object;
     else if (object != NULL)

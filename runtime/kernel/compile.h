@@ -48,6 +48,16 @@ int mx_cache_name(const struct compiler *compiler, const struct mx_text *source,
 /* An object ends with the number of its form and a hash of everything before. One that was cut or changed is
  * compiled again, and not loaded. */
 bool mx_cache_is_whole(const char *path, int32_t *form);
+/* The right to make the object of this name, so that ranks and other processes that need it at the same time
+ * do not make it too. */
+struct mx_cache_claim {
+    char path[PATH_MAX + 8];
+    int fd; /* negative = there is none: somebody else has made the object, or the directory has no locks */
+};
+/* Waits until nobody else makes it, or has made it, or for a minute: one that was stopped does not hold up
+ * others. -EINTR with a sentence. */
+int mx_cache_claim(const char *name, mx_why *why, struct mx_cache_claim *out);
+void mx_cache_release(const struct mx_cache_claim *claim);
 int mx_cache_seal(const char *path, int32_t form);
 
 #endif
