@@ -60,7 +60,7 @@ static int end(struct command *c, int err) {
     mx_why why = {""};
     err = mx_run_end_at(c->run, err, &c->why, &at);
     for (int i = 0; i < 2; i++)
-        if (at.line[i][0] != 0) say(c, at.line[i]);
+        if (at.line[i][0] != 0 && mx_local_says_first(at.line[i])) say(c, at.line[i]);
     if (c->told && !c->o->dry_run && (err == 0 || err == -EINTR))
         mx_run_print_result(c->run, on_standard_output(c) ? stderr : stdout);
     const int reported = write_report(c, &why);

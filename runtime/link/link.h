@@ -132,6 +132,9 @@ int mx_link_heard(mx_link *link, bool wait, int64_t *word, mx_why *why);
  * process it waits until all ranks have ended, and returns 1 with the worst of their exit statuses in
  * *status; a rank that was killed counts as 128 + the signal. Call it before the process has threads. */
 int mx_local_fork(int ranks, mx_why *why, int *status);
+/* Is this the first of the ranks of mx_local_fork that says this sentence? Others need not repeat it. true in
+ * a process that was not forked so. */
+bool mx_local_says_first(const char *sentence);
 /* The same for threads of one process, for tests: makes ends[ranks]. A thread calls mx_local_use before it
  * opens the link. */
 struct mx_local_end;

@@ -259,13 +259,16 @@ def test_numbered_places(memext, place, tmp_path):  # noqa: F811
 
 
 def test_sentences(memext, place):  # noqa: F811
-    """Who ends because another rank has says no more than that; what is committed, and where, is told by where it is."""
+    """Who ends because another rank has says no more than that; what is committed, and where, is told by where it is. Nobody says what another rank has
+    said."""
     run = ["run", "-d", place, *EACH, "--quiet", "--keep"]
     (place / "rank-1").mkdir()
     assert memext("run", *GRID, "-t", 4, "-d", place / "rank-1", "--keep", "--quiet").returncode == 0
     done = memext(*run, *GRID, "--ranks", 3)
     assert done.returncode == 2 and done.stderr.count("discard it with --force") == 1 and "committed" not in done.stderr, done.stderr
-    assert "--resume" not in done.stderr and done.stderr.count("so this rank ends too") == 2, done.stderr
+    assert "--resume" not in done.stderr and 1 <= done.stderr.count("so this rank ends too") <= 2, done.stderr
+    done = memext(*run, "--ranks", 3, "-t", 4, "--input", place / "none.npy", "--force")
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and "none.npy: No such file" in done.stderr, done.stderr
     assert memext(*run, *GRID, "-t", 4, "--ranks", 3, "--force").returncode == 0
     done = memext(*run, "--resume", "-t", NT, "--ranks", 2, "--backend", "fault:aio", "--fault", "eio=1")  # nothing gets into the new stores
     assert done.returncode == 3 and f"committed in {place};" in done.stderr and "step 4 of" in done.stderr and "cut-1" not in done.stderr.split("committed in")[1], done.stderr
@@ -357,7 +360,7 @@ def test_full_disk(memext, build, mounted, mpi, more):
     assert all(one.returncode == 2 and "Buffers of 3 ranks need" in one.stderr for one in dry), dry
     assert list(stores.iterdir()) == []
     done = run(*begin)
-    assert done.returncode == 2 and any("free space" in line for line in said(done)) and len(said(done)) == 3, done.stderr
+    assert done.returncode == 2 and any("free space" in line for line in said(done)) and len(said(done)) in ([3] if how else [2, 3]), done.stderr
     assert list(stores.rglob("memext.store")) == []
     ballast.unlink()
     assert run(*begin, "-t", 4, "--keep").returncode == 0
