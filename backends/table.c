@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* table.c - the only place that names a backend. They go from the simple to the fast: the default is the last
- * one with a transfer style that works. */
+ * one that transfers, works here, and is not used by_name alone. */
 #include <memext/backend.h>
 
 extern const struct mx_backend mx_dram;

@@ -42,6 +42,7 @@ const struct mx_backend mx_skeleton = {
     .name = "skeleton",
     .summary = "one line for memext info",
     .face = MX_FACE_TRANSFER,
+    .by_name = true,
     .open = skeleton_open,
     .close = free,
     .move = skeleton_move,

@@ -92,7 +92,7 @@ int mx_ask_side(const struct mx_option *row, const char *value, struct mx_option
 
 int mx_ask_backend(const struct mx_option *row, const char *value, struct mx_options *o, mx_why *why) {
     const char *name = strncmp(value, "fault:", 6) == 0 ? value + 6 : value;
-    if (!mx_is_value(mx_value_backend, name, strlen(name)))
+    if (mx_backend_find(name) == NULL) /* it finds more than those that are listed */
         return mx_no_value(row, name, strlen(name), "", why);
     return o->backend = value, 0;
 }

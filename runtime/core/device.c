@@ -147,7 +147,7 @@ static int open_best(const struct mx_device_options *options, enum opening openi
     int err = mx_fail(why, -ENOTSUP, "memext was built without asynchronous I/O; choose --backend mmap");
     while (n-- > 0) {
         const struct mx_backend *b = mx_backends[n];
-        if (b->face != MX_FACE_TRANSFER || b->anonymous) continue;
+        if (b->face != MX_FACE_TRANSFER || b->anonymous || b->by_name) continue;
         err = open_with(options, b->name, opening, why, out);
         if (err != -ENOTSUP) break;
     }

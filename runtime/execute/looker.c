@@ -31,9 +31,16 @@ static void look_at_piece(const struct mx_problem *p, const struct mx_layout *la
                           const struct mx_looking *l, int64_t i) {
     const int64_t pieces = mx_ceil_div(l->region.y1 - l->region.y0, l->rows);
     const int64_t z = l->region.z0 + i / pieces, y0 = l->region.y0 + i % pieces * l->rows;
+    const struct mx_state_rows rows = {.problem = p,
+                                       .layout = layout,
+                                       .array = l->array,
+                                       .z = z,
+                                       .y0 = y0,
+                                       .y1 = mx_min(y0 + l->rows, l->region.y1),
+                                       .rows = mx_view_row(&l->view, l->view_array, y0, z),
+                                       .row_pitch_bytes = l->view.row_pitch_bytes};
     struct mx_nonfinite found = {.cells = 0};
-    mx_nonfinite_rows(p, layout, l->array, z, y0, mx_min(y0 + l->rows, l->region.y1),
-                      mx_view_row(&l->view, l->view_array, y0, z), l->view.row_pitch_bytes, &found);
+    mx_nonfinite_rows(&rows, &found);
     if (found.cells == 0) return;
     pthread_mutex_lock(&l->finding->lock);
     mx_nonfinite_add(&l->finding->found, &found);

@@ -12,35 +12,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int take_rows(const struct mx_taking *t, const struct mx_problem *p, const struct mx_taken_box *box,
-                     mx_why *why) {
+static int take_rows(const struct mx_taking *t, const struct mx_problem *p, const struct mx_layout *layout,
+                     const struct mx_taken_box *box, mx_why *why) {
     const int64_t h = p->h;
-    const int64_t y0 = mx_max(box->region.y0, mx_halo_y(p)),
-                  y1 = mx_min(box->region.y1, p->ny + mx_halo_y(p));
+    struct mx_state_rows rows = {.problem = p,
+                                 .layout = layout,
+                                 .array = box->of,
+                                 .y0 = mx_max(box->region.y0, mx_halo_y(p)),
+                                 .y1 = mx_min(box->region.y1, p->ny + mx_halo_y(p)),
+                                 .row_pitch_bytes = box->view.row_pitch_bytes};
     const int64_t z0 = mx_max(box->region.z0, h), z1 = mx_min(box->region.z1, p->nz + h);
     int err = 0;
     if (box->buffer_y != 0 || box->buffer_z != 0) return 0; /* a frame that copies the interior */
-    for (int64_t z = z0; z < z1 && y0 < y1 && err == 0; z++)
-        if ((z - h + p->first_plane) % t->stride == 0)
-            err = t->rows(t->context, box->step, box->of, z, y0, y1,
-                          mx_view_row(&box->view, box->array, y0, z), box->view.row_pitch_bytes, why);
+    for (int64_t z = z0; z < z1 && rows.y0 < rows.y1 && err == 0; z++) {
+        if ((z - h + p->first_plane) % t->stride != 0) continue;
+        rows.z = z;
+        rows.rows = mx_view_row(&box->view, box->array, rows.y0, z);
+        err = t->rows(t->context, box->step, &rows, why);
+    }
     return err;
 }
 
 int mx_take_box(const struct mx_taking *const *taking, const struct mx_problem *p,
-                const struct mx_taken_box *box, mx_why *why) {
+                const struct mx_layout *layout, const struct mx_taken_box *box, mx_why *why) {
     int err = 0;
     for (; *taking != NULL && err == 0; taking++)
         if (mx_taking_is_due(*taking, box->step))
             err = (*taking)->box != NULL ? (*taking)->box((*taking)->context, box, why)
-                                         : take_rows(*taking, p, box, why);
+                                         : take_rows(*taking, p, layout, box, why);
     return err;
 }
 
 int mx_take_whole(const struct mx_taking *const *taking, int64_t step, mx_why *why) {
     int err = 0;
     for (; *taking != NULL && err == 0; taking++)
-        if (mx_taking_is_due(*taking, step)) err = (*taking)->whole((*taking)->context, step, why);
+        if ((*taking)->whole != NULL && mx_taking_is_due(*taking, step))
+            err = (*taking)->whole((*taking)->context, step, why);
     return err;
 }
 
@@ -54,6 +61,7 @@ struct mx_take {
 struct mx_taker {
     const struct mx_taking *const *taking;
     const struct mx_problem *problem;
+    const struct mx_layout *layout;
     pthread_t thread;
     pthread_mutex_t lock; /* the rest */
     pthread_cond_t changed;
@@ -68,7 +76,7 @@ struct mx_taker {
 static int work_on(struct mx_taker *t, const struct mx_take *take) {
     if (t->err < 0) return t->err;
     if (take->end) return mx_take_whole(t->taking, take->box.step, &t->why);
-    return mx_take_box(t->taking, t->problem, &take->box, &t->why);
+    return mx_take_box(t->taking, t->problem, t->layout, &take->box, &t->why);
 }
 
 static void *run(void *argument) {
@@ -95,13 +103,14 @@ static void *run(void *argument) {
     return NULL;
 }
 
-int mx_taker_start(const struct mx_taking *const *taking, const struct mx_problem *problem, mx_why *why,
-                   struct mx_taker **out) {
+int mx_taker_start(const struct mx_taking *const *taking, const struct mx_problem *problem,
+                   const struct mx_layout *layout, mx_why *why, struct mx_taker **out) {
     struct mx_taker *t = calloc(1, sizeof *t);
     if (t == NULL) return mx_fail(why, -ENOMEM, "no memory for the thread that takes snapshots");
     t->taking = taking;
     t->bell = mx_bell_mine();
     t->problem = problem;
+    t->layout = layout;
     t->last = &t->first;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->changed, NULL);

@@ -12,6 +12,7 @@
 
 #include "engine/engine.h"
 #include "steps/step.h"
+#include "system/field_rows.h"
 
 /* A box of rows that is handed out. `array`: number in the view; `of`: in the system. Row y of plane z is row
  * y + buffer_y of plane z + buffer_z of the Buffer. */
@@ -31,14 +32,13 @@ struct mx_taking {
                        0 = the end of each sweep */
     int64_t stride; /* wanted are rows and planes 0, stride, 2 stride ... of the whole grid's interior; others
                        may come too */
-    /* Receives interior rows [y0,y1) of plane z (frame counted) of array A (0) or B (1) at this step. Cell 0
-     * of the first row is at `rows`, that of each next one row_pitch_bytes later. Rows of a step come in any
-     * order, each once, and then `whole` is called. Steps come one after the other. Calls come one at a time;
-     * if rows are taken from STOREs, not on the thread that called mx_execute. < 0 with a sentence: the run
-     * fails. */
-    int (*rows)(void *context, int64_t step, int array, int64_t z, int64_t y0, int64_t y1, const char *rows,
-                int64_t row_pitch_bytes, mx_why *why);
-    int (*whole)(void *context, int64_t step, mx_why *why);
+    /* Receives interior rows of the state at this step; mx_next_field_row goes through their fields. Rows of
+     * a step come in any order, each once, and then `whole` is called. Steps come one after the other,
+     * without the one that the run begins with. Calls come one at a time; if rows are taken from STOREs, not
+     * on the thread that called mx_execute, and `whole` may come after the executor has gone on to the next
+     * sweep. All calls are over when mx_execute returns. < 0 with a sentence: the run fails. */
+    int (*rows)(void *context, int64_t step, const struct mx_state_rows *rows, mx_why *why);
+    int (*whole)(void *context, int64_t step, mx_why *why); /* NULL allowed */
     /* Instead of `rows`, only if states are taken from STOREs: receives everything that is stored at this
      * step, the frame included, also rows that are stored again as a frame that copies them. Boxes come in
      * the order of the schedule. */
@@ -54,15 +54,15 @@ static inline bool mx_taking_is_due(const struct mx_taking *t, int64_t step) {
 }
 /* Hands a box to all receivers that want it. */
 int mx_take_box(const struct mx_taking *const *taking, const struct mx_problem *problem,
-                const struct mx_taken_box *box, mx_why *why);
+                const struct mx_layout *layout, const struct mx_taken_box *box, mx_why *why);
 /* Tells all receivers that a step was handed out completely. */
 int mx_take_whole(const struct mx_taking *const *taking, int64_t step, mx_why *why);
 
 /* A thread that does so, in the order of posting. */
 struct mx_taker;
 struct mx_take; /* a box that was posted */
-int mx_taker_start(const struct mx_taking *const *taking, const struct mx_problem *problem, mx_why *why,
-                   struct mx_taker **out);
+int mx_taker_start(const struct mx_taking *const *taking, const struct mx_problem *problem,
+                   const struct mx_layout *layout, mx_why *why, struct mx_taker **out);
 /* Posts a box. Its rows must not change until it is done. NULL = no memory. */
 struct mx_take *mx_taker_post(struct mx_taker *taker, const struct mx_taken_box *box);
 /* Says that a step was posted completely. -ENOMEM. */

@@ -169,7 +169,7 @@ static int take_array(struct executor *r, const struct entry *e, int32_t part) {
                                .region = {0, l->rows, 0, l->planes},
                                .step = e->take_step};
     int err = 0;
-    if (r->shape->rows == 0) return mx_take_box(r->x->taking, p, &box, r->why);
+    if (r->shape->rows == 0) return mx_take_box(r->x->taking, p, l, &box, r->why);
     box.array = 0;
     box.view = (struct mx_view){.base = {mx_block_data(r->plane)},
                                 .slots = {1, 1},
@@ -183,11 +183,10 @@ static int take_array(struct executor *r, const struct entry *e, int32_t part) {
         if (err == 0) err = mx_wait(ticket);
         if (err == -EBADMSG) return mx_field_damaged(buffer, l, "the state", r->why);
         if (err < 0)
-            return mx_fail(r->why, err,
-                           "reading %s %lld of the state, for snapshots, probes or the output, failed: %s",
+            return mx_fail(r->why, err, "reading %s %lld of the state, for what is taken of it, failed: %s",
                            mx_plane_word(p->flat), (long long)z, strerror(-err));
         box.region.z0 = z, box.region.z1 = z + 1;
-        err = mx_take_box(r->x->taking, p, &box, r->why);
+        err = mx_take_box(r->x->taking, p, l, &box, r->why);
     }
     return err;
 }
@@ -208,7 +207,8 @@ int mx_exec_end_taking(struct executor *r, const struct entry *e) {
 
 int mx_exec_open_taking(struct executor *r) {
     if (r->x->taking[0] == NULL) return 0;
-    if (mx_exec_takes_stores(r)) return mx_taker_start(r->x->taking, r->x->problem, r->why, &r->taker);
+    if (mx_exec_takes_stores(r))
+        return mx_taker_start(r->x->taking, r->x->problem, r->x->layout, r->why, &r->taker);
     const struct mx_block_options o = {.budget = r->x->budget};
     return r->shape->rows > 0
                ? mx_block_create(&o, (uint64_t)r->x->layout->plane_pitch_bytes, r->why, &r->plane)

@@ -11,11 +11,24 @@ struct mx_state_rows {
     const struct mx_problem *problem;
     const struct mx_layout *layout; /* where the fields lie in a row; NULL = the rows are of `field` alone */
     int array;
-    int32_t field;
+    int32_t field; /* without a layout */
     int64_t z, y0, y1;
     const char *rows;
     int64_t row_pitch_bytes;
 };
+
+/* All rows of a plane of a Buffer. */
+static inline struct mx_state_rows mx_rows_of_plane(const struct mx_problem *problem,
+                                                    const struct mx_layout *layout, int array, int64_t z,
+                                                    const char *plane) {
+    return (struct mx_state_rows){.problem = problem,
+                                  .layout = layout,
+                                  .array = array,
+                                  .z = z,
+                                  .y1 = layout->rows,
+                                  .rows = plane,
+                                  .row_pitch_bytes = layout->row_pitch_bytes};
+}
 
 /* The interior of a row of one field. */
 struct mx_field_row {

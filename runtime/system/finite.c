@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "system/finite.h"
-#include "system/field_rows.h"
 
 #include <string.h>
 
@@ -69,36 +68,10 @@ void mx_nonfinite_cells(const void *cells, int64_t n, enum mx_dtype dtype, const
     mx_nonfinite_add(found, &row);
 }
 
-static void add_rows(const struct mx_state_rows *rows, struct mx_nonfinite *found) {
+void mx_nonfinite_rows(const struct mx_state_rows *rows, struct mx_nonfinite *found) {
     struct mx_field_row row = {0};
     while (mx_next_field_row(rows, &row)) {
         const struct mx_nonfinite where = {.array = row.array, .field = row.field, .y = row.y, .z = row.z};
         mx_nonfinite_cells(row.cells, row.n, row.dtype, &where, found);
     }
-}
-
-void mx_nonfinite_field(const struct mx_problem *p, int array, int32_t field, int64_t z, int64_t y0,
-                        int64_t y1, const char *rows, int64_t pitch, struct mx_nonfinite *found) {
-    const struct mx_state_rows one = {.problem = p,
-                                      .array = array,
-                                      .field = field,
-                                      .z = z,
-                                      .y0 = y0,
-                                      .y1 = y1,
-                                      .rows = rows,
-                                      .row_pitch_bytes = pitch};
-    add_rows(&one, found);
-}
-
-void mx_nonfinite_rows(const struct mx_problem *p, const struct mx_layout *layout, int array, int64_t z,
-                       int64_t y0, int64_t y1, const char *rows, int64_t pitch, struct mx_nonfinite *found) {
-    const struct mx_state_rows all = {.problem = p,
-                                      .layout = layout,
-                                      .array = array,
-                                      .z = z,
-                                      .y0 = y0,
-                                      .y1 = y1,
-                                      .rows = rows,
-                                      .row_pitch_bytes = pitch};
-    add_rows(&all, found);
 }

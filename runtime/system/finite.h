@@ -8,6 +8,7 @@
 #ifndef MX_FINITE_H
 #define MX_FINITE_H
 
+#include "system/field_rows.h"
 #include "system/system.h"
 
 #include <pthread.h>
@@ -30,14 +31,8 @@ struct mx_finding {
 /* Returns how many of n cells are not finite; 0 for integers. */
 int64_t mx_count_nonfinite(const void *cells, int64_t n, enum mx_dtype dtype);
 
-/* Adds the cells of rows [y0,y1) of plane z, frame counted. Cell 0 of row y0 is at `rows`, that of each next
- * row row_pitch_bytes later. Rows and planes of the frame are skipped. */
-void mx_nonfinite_rows(const struct mx_problem *problem, const struct mx_layout *layout, int array, int64_t z,
-                       int64_t y0, int64_t y1, const char *rows, int64_t row_pitch_bytes,
-                       struct mx_nonfinite *found);
-/* The same of one field alone, whose cell 0 of row y0 is at `rows`. */
-void mx_nonfinite_field(const struct mx_problem *problem, int array, int32_t field, int64_t z, int64_t y0,
-                        int64_t y1, const char *rows, int64_t row_pitch_bytes, struct mx_nonfinite *found);
+/* Adds the cells of the interior of these rows. */
+void mx_nonfinite_rows(const struct mx_state_rows *rows, struct mx_nonfinite *found);
 /* The same for n cells of a row; `where` has the field and the coordinates of the first. */
 void mx_nonfinite_cells(const void *cells, int64_t n, enum mx_dtype dtype, const struct mx_nonfinite *where,
                         struct mx_nonfinite *found);

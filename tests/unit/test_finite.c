@@ -89,8 +89,12 @@ static struct mx_nonfinite look(const double *grid, const struct mx_problem *p) 
     const struct mx_layout l = {.row_pitch_bytes = 9 * 8};
     for (int64_t z = 6; z >= 0; z--) {
         const char *plane = (const char *)(grid + z * 8 * 9);
-        mx_nonfinite_rows(p, &l, 0, z, 3, 8, plane + 3 * l.row_pitch_bytes, l.row_pitch_bytes, &found);
-        mx_nonfinite_rows(p, &l, 0, z, 0, 3, plane, l.row_pitch_bytes, &found);
+        struct mx_state_rows rows = {
+            .problem = p, .layout = &l, .z = z, .row_pitch_bytes = l.row_pitch_bytes};
+        rows.y0 = 3, rows.y1 = 8, rows.rows = plane + 3 * l.row_pitch_bytes;
+        mx_nonfinite_rows(&rows, &found);
+        rows.y0 = 0, rows.y1 = 3, rows.rows = plane;
+        mx_nonfinite_rows(&rows, &found);
     }
     return found;
 }

@@ -663,22 +663,24 @@ static int64_t states_wanted(const struct bench *b, int64_t steps) {
     return p.due[1] > 0 ? steps / p.due[1] : mx_sweep_count(&p, b->schedule->shape.max_levels);
 }
 
-static int take_rows(void *context, int64_t step, int array, int64_t z, int64_t y0, int64_t y1,
-                     const char *rows, int64_t pitch, mx_why *why) {
+static int take_rows(void *context, int64_t step, const struct mx_state_rows *rows, mx_why *why) {
     struct bench *b = context;
     const struct mx_problem *p = &b->s->problem;
+    const int array = rows->array;
+    const int64_t z = rows->z;
     const int form = b->s->rs.system.form,
               newest = form == MX_STAGGERED ? array : (int)(step * mx_levels_a_step(p) & 1);
     const int32_t h = p->h, hy = mx_halo_y(p);
     (void)why;
     b->taken.wrong += b->taken.calls++ != 0 || !is_next(b, step) ||
                       (form == MX_LEAPFROG && array != newest) || (form == MX_JACOBI && array != 0);
-    for (int64_t y = y0; y < y1; y++) {
+    for (int64_t y = rows->y0; y < rows->y1; y++) {
         uint8_t *seen = &b->taken.seen[(array * b->layout.planes + z) * b->layout.rows + y];
         b->taken.wrong += (*seen)++ != 0 || y < hy || y >= p->ny + hy || z < h || z >= p->nz + h;
         b->taken.rows += (z - h) % b->taken.taking.stride == 0;
         for (int32_t f = 0; f < mx_field_count(p, array); f++) {
-            const char *row = rows + (y - y0) * pitch + b->layout.field_offset_bytes[array][f];
+            const char *row =
+                rows->rows + (y - rows->y0) * rows->row_pitch_bytes + b->layout.field_offset_bytes[array][f];
             for (int64_t x = h; x < p->nx + h; x++) {
                 const double wanted = *cell(&b->oracle, b->oracle.array[step][newest], f, x, y, z);
                 const double got = load_cell(mx_field_dtype(p, array, f), row, x);

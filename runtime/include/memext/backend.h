@@ -69,6 +69,7 @@ struct mx_backend {
     const char *name;
     const char *summary; /* one line for `memext info` */
     enum mx_backend_face face;
+    bool by_name;      /* used only where it is named: never the default */
     bool anonymous;    /* needs no path; its Buffers end with the process */
     bool locks_blocks; /* core locks Blocks in DRAM (swap) */
 

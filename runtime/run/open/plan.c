@@ -23,14 +23,16 @@ static const double longest_sweep_s = 600, longest_step_s = 5;
 
 /* ------------------------------------------------------------------ what a plan is asked with */
 
-/* Of the opened device, or as far as it can be known from outside: a guess that mx_run_open_store mends.
+/* What all backends that transfer can resume from, and what the opened device needs. Before it is open that
+ * is as far as it can be known from outside: a guess that mx_run_open_store mends.
  * Where a machine is described and no place, rows are unpadded, as the papers reckon. */
 static uint32_t alignment(const struct mx_run *r, uint64_t *capacity_bytes) {
     uint32_t align = mx_place_align(&r->o, r->backend, capacity_bytes);
     if (r->o.capacity_bytes > 0) *capacity_bytes = r->o.capacity_bytes;
     if (r->o.align_bytes > 0) return (uint32_t)r->o.align_bytes;
     if (mx_machine_is_described(&r->o)) return align;
-    if (r->device != NULL && r->backend->face == MX_FACE_TRANSFER) return r->report.device.offset_align_bytes;
+    if (r->device != NULL && r->backend->face == MX_FACE_TRANSFER)
+        return (uint32_t)mx_max(align, r->report.device.offset_align_bytes);
     if (align > 0) return align;
     return r->backend->face == MX_FACE_TRANSFER ? PAGE_ALIGN : LINE_ALIGN;
 }

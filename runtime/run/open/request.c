@@ -200,7 +200,7 @@ int mx_take_backend(const struct mx_options *o, mx_why *why, const struct mx_bac
         size_t n = 0;
         while (mx_backends[n] != NULL) n++;
         while (n-- > 0 && fallback == NULL)
-            if (mx_backends[n]->face == MX_FACE_TRANSFER &&
+            if (mx_backends[n]->face == MX_FACE_TRANSFER && !mx_backends[n]->by_name &&
                 (mx_backends[n]->probe == NULL || mx_backends[n]->probe(NULL, NULL) == 0))
                 fallback = mx_backends[n];
         if (fallback == NULL)

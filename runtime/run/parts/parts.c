@@ -4,8 +4,9 @@
 #include "machine/minmax.h"
 #include "run/state.h"
 
-const struct mx_part *const mx_parts[] = {&mx_part_seconds, &mx_part_points,    &mx_part_norms,
-                                          &mx_part_stored,  &mx_part_snapshots, NULL};
+const struct mx_part *const mx_parts[] = {
+    &mx_part_seconds, &mx_part_points, &mx_part_norms, &mx_part_stored, &mx_part_snapshots, NULL,
+};
 
 /* The parts that have such a call. */
 #define EACH(part, call)                                                                                     \

@@ -83,7 +83,11 @@ struct mx_part {
     void (*close)(mx_run *r);
 };
 extern const struct mx_part *const mx_parts[]; /* ends with NULL */
-extern const struct mx_part mx_part_seconds, mx_part_points, mx_part_norms, mx_part_stored, mx_part_snapshots;
+extern const struct mx_part mx_part_seconds;
+extern const struct mx_part mx_part_points;
+extern const struct mx_part mx_part_norms;
+extern const struct mx_part mx_part_stored;
+extern const struct mx_part mx_part_snapshots;
 
 /* Call the function of all parts, in the order of the table. Those that return int return the first error. */
 void mx_parts_make(mx_run *r);

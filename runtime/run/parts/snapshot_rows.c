@@ -129,22 +129,22 @@ static int settle(struct mx_run_snapshots *s, int64_t published, int err, const 
     return err;
 }
 
-int mx_snapshot_rows(void *context, int64_t step, int array, int64_t z, int64_t y0, int64_t y1,
-                     const char *from, int64_t pitch, mx_why *why) {
+int mx_snapshot_rows(void *context, int64_t step, const struct mx_state_rows *rows, mx_why *why) {
     struct mx_run *r = context;
     struct mx_run_snapshots *s = &r->parts.snapshots;
     const uint64_t begin = mx_clock_ns();
     const int64_t h = r->o.problem.h, hy = mx_halo_y(&r->o.problem), stride = s->asked.stride,
-                  zi = (z - h + r->o.problem.first_plane) / stride, yi = (y0 - hy + stride - 1) / stride,
-                  end = (y1 - hy + stride - 1) / stride;
+                  zi = (rows->z - h + r->o.problem.first_plane) / stride,
+                  yi = (rows->y0 - hy + stride - 1) / stride, end = (rows->y1 - hy + stride - 1) / stride;
+    const char *from = rows->rows + (yi * stride + hy - rows->y0) * rows->row_pitch_bytes;
     const bool staggered = mx_form(&r->o.problem) == MX_STAGGERED;
     int err = s->open_step == step ? 0 : begin_step(r, step, why);
     for (int32_t i = 0; i < s->n_files && err == 0; i++) {
         const struct mx_snapshot_file *f = &s->file[i];
         const int64_t offset =
-            r->report.layout.field_offset_bytes[array][f->index] + h * mx_dtype_bytes(f->dtype);
-        if (staggered && f->array != array) continue;
-        err = write_rows(s, f, zi, yi, end - yi, from + (yi * stride + hy - y0) * pitch + offset, pitch, why);
+            rows->layout->field_offset_bytes[rows->array][f->index] + h * mx_dtype_bytes(f->dtype);
+        if (staggered && f->array != rows->array) continue;
+        err = write_rows(s, f, zi, yi, end - yi, from + offset, rows->row_pitch_bytes, why);
     }
     return settle(s, 0, err, why, begin);
 }

@@ -44,8 +44,7 @@ int mx_snapshots_write_note(struct mx_run *r, const struct mx_snapshots_found *f
 
 /* ---- snapshot_rows.c: as struct mx_taking has them */
 
-int mx_snapshot_rows(void *run, int64_t step, int array, int64_t z, int64_t y0, int64_t y1, const char *from,
-                     int64_t pitch_bytes, mx_why *why);
+int mx_snapshot_rows(void *run, int64_t step, const struct mx_state_rows *rows, mx_why *why);
 int mx_snapshot_whole(void *run, int64_t step, mx_why *why);
 /* Makes the name of the file of a step to which all ranks write, until it gets its own name. If a killed run
  * leaves it, the next run treats it as a temporary file. */

@@ -57,51 +57,46 @@ static uint64_t dram_bytes(const struct mx_run *r) {
 
 /* As the kernel gets a row: all its neighbours are the row itself, and the fields of C, which it does not
  * read. */
-static int take_rows(void *context, int64_t step, int array, int64_t z, int64_t y0, int64_t y1,
-                     const char *rows, int64_t row_pitch_bytes, mx_why *why) {
+static int take_rows(void *context, int64_t step, const struct mx_state_rows *stored, mx_why *why) {
     const struct mx_run *r = context;
     const struct mx_problem *p = &r->o.problem;
     const struct mx_system *s = p->system;
+    const int64_t *offset_bytes = stored->layout->field_offset_bytes[stored->array];
+    const char *rows = stored->rows;
     const void *in[MX_MAX_FIELDS * (2 * MX_MAX_HALO + 1)], *fixed[MX_MAX_FIXED * (2 * MX_MAX_HALO + 1)];
     int64_t fixed_pitch[MX_MAX_FIXED] = {0};
     double param[MX_MAX_PARAMS] = {0};
     (void)why;
-    for (int64_t y = y0; y < y1; y++, rows += row_pitch_bytes) {
+    for (int64_t y = stored->y0; y < stored->y1; y++, rows += stored->row_pitch_bytes) {
         int32_t n = 0;
-        for (int32_t f = 0; f < s->n_field[array]; f++)
-            for (int32_t d = 0; d <= 2 * s->h; d++)
-                in[n++] = rows + r->report.layout.field_offset_bytes[array][f];
+        for (int32_t f = 0; f < s->n_field[stored->array]; f++)
+            for (int32_t d = 0; d <= 2 * s->h; d++) in[n++] = rows + offset_bytes[f];
         for (int32_t i = 0; i < s->n_fixed * (2 * s->hc + 1); i++) fixed[i] = rows;
         const struct mx_row row = {.in = in,
                                    .fixed = fixed,
-                                   .row_pitch = row_pitch_bytes,
+                                   .row_pitch = stored->row_pitch_bytes,
                                    .fixed_pitch = fixed_pitch,
                                    .rows = 1,
                                    .param = param,
                                    .x0 = p->h,
                                    .x1 = p->nx + p->h,
                                    .y = y - mx_halo_y(p),
-                                   .z = mx_plane_of(p, z),
+                                   .z = mx_plane_of(p, stored->z),
                                    .t = step,
                                    .nx = p->nx,
                                    .ny = p->ny,
                                    .nz = mx_all_planes(p)};
         const struct mx_norm_row one = {.level = (step - 1) * mx_levels_a_step(p),
                                         .y = y - mx_halo_y(p),
-                                        .z = z - p->h,
+                                        .z = stored->z - p->h,
                                         .x0 = p->h,
                                         .x1 = p->nx + p->h,
                                         .now = rows,
                                         .old = rows,
-                                        .field_offset_bytes = r->report.layout.field_offset_bytes[array],
+                                        .field_offset_bytes = offset_bytes,
                                         .r = &row};
         mx_norms_row(r->parts.stored.norms, &one);
     }
-    return 0;
-}
-
-static int take_whole(void *context, int64_t step, mx_why *why) {
-    (void)context, (void)step, (void)why;
     return 0;
 }
 
@@ -114,8 +109,7 @@ static int open_stored(struct mx_run *r) {
     const struct mx_norms_options o = options_of(r, r->report.layout.row_pitch_bytes);
     int err = mx_norms_make(&o, &r->why, &s->norms);
     if (err < 0) return err;
-    s->taking = (struct mx_taking){
-        .every = r->report.check, .stride = 1, .rows = take_rows, .whole = take_whole, .context = r};
+    s->taking = (struct mx_taking){.every = r->report.check, .stride = 1, .rows = take_rows, .context = r};
     return mx_parts_hand_out(r, &s->taking);
 }
 

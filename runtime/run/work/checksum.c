@@ -19,14 +19,11 @@ static int digest_plane(void *context, int64_t z, char *plane) {
     const struct mx_problem *p = &d->run->o.problem;
     const struct mx_layout *l = &d->run->report.layout;
     if (z < p->h || z >= p->nz + p->h) return 0;
-    for (int64_t y = mx_halo_y(p); y < p->ny + mx_halo_y(p); y++)
-        for (int32_t f = 0; f < mx_field_count(p, d->array); f++) {
-            const int64_t element = mx_dtype_bytes(mx_field_dtype(p, d->array, f));
-            const char *row = plane + y * l->row_pitch_bytes + l->field_offset_bytes[d->array][f];
-            mx_digest_row(&d->plane[z - p->h], row + p->h * element, (size_t)(p->nx * element));
-        }
-    if (d->found != NULL)
-        mx_nonfinite_rows(p, l, d->array, z, 0, l->rows, plane, l->row_pitch_bytes, d->found);
+    const struct mx_state_rows rows = mx_rows_of_plane(p, l, d->array, z, plane);
+    struct mx_field_row row = {0};
+    while (mx_next_field_row(&rows, &row))
+        mx_digest_row(&d->plane[z - p->h], row.cells, (size_t)(row.n * mx_dtype_bytes(row.dtype)));
+    if (d->found != NULL) mx_nonfinite_rows(&rows, d->found);
     return 0;
 }
 

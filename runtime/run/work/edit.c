@@ -106,7 +106,8 @@ static int edit_plane(struct pass *s, int64_t z) {
     if (err == 0) err = change_plane(r, z, plane);
     for (int i = 0; i < s->parts && err == 0; i++) {
         if (!mx_sides_all_fixed(&p->sides)) mx_sides_plane(&p->sides, p, l, i, z, plane[i]);
-        mx_nonfinite_rows(p, l, i, z, 0, l->rows, plane[i], l->row_pitch_bytes, &s->found);
+        const struct mx_state_rows rows = mx_rows_of_plane(p, l, i, z, plane[i]);
+        mx_nonfinite_rows(&rows, &s->found);
     }
     if (err == 0) mx_run_progress_to(r, (z + 1) * s->parts * l->plane_pitch_bytes);
     return err;

@@ -99,10 +99,10 @@ int mx_run_settle_finite(struct mx_run *r) {
 
 int mx_fill_counted(void *context, int64_t z, char *plane) {
     const struct mx_counted_fill *c = context;
-    const struct mx_layout *l = &c->r->report.layout;
     const int err = c->fill(c->context, z, plane);
-    if (err == 0)
-        mx_nonfinite_rows(&c->r->o.problem, l, c->array, z, 0, l->rows, plane, l->row_pitch_bytes, c->found);
+    const struct mx_state_rows rows =
+        mx_rows_of_plane(&c->r->o.problem, &c->r->report.layout, c->array, z, plane);
+    if (err == 0) mx_nonfinite_rows(&rows, c->found);
     return err;
 }
 
@@ -144,7 +144,14 @@ int mx_run_check_fed(struct mx_run *r, int32_t field, int64_t z, int64_t y0, int
                      int64_t pitch, mx_why *why) {
     struct mx_nonfinite found = {.cells = 0};
     if (r->finite.ignored) return 0;
-    mx_nonfinite_field(&r->o.problem, 0, field, z, y0, y1, rows, pitch, &found);
+    const struct mx_state_rows of_field = {.problem = &r->o.problem,
+                                           .field = field,
+                                           .z = z,
+                                           .y0 = y0,
+                                           .y1 = y1,
+                                           .rows = rows,
+                                           .row_pitch_bytes = pitch};
+    mx_nonfinite_rows(&of_field, &found);
     if (found.cells == 0) return 0;
     if (!mx_run_alone(r)) return remember_initial(r, &found), 0;
     return mx_fail(why, refuse_initial(r, &found), "cells of the initial grid are not finite");
