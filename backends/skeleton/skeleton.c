@@ -3,7 +3,7 @@
  *
  * It works and is tested, but is not in the list of backends. docs/extending.md says how to make a backend of
  * it. Core does the following, so a backend must not: splitting, joining, retry of EAGAIN and EINTR,
- * finishing of short transfers, timing, counting, checks of the place. Report what happened, as it happened.
+ * finishing of short transfers, timing, counting, checks of the place.
  *
  * A backend that has several transfers under way has submit and reap instead of move (backends/aio).
  */
@@ -30,7 +30,8 @@ static int skeleton_open(const struct mx_place *place, mx_why *why, struct mx_ba
     return 0;
 }
 
-/* One thread at a time calls it. An error belongs to this request alone: the next one is tried again. */
+/* One thread at a time calls it. It returns the bytes that were moved or -errno, as they are: core repeats
+ * what is worth it, and goes on with the other requests. */
 static int64_t skeleton_move(void *state, const struct mx_request *r) {
     struct skeleton_state *s = state;
     const ssize_t n = r->write ? pwrite(s->fd, r->dram, r->bytes, (off_t)r->offset_bytes)
@@ -42,7 +43,7 @@ const struct mx_backend mx_skeleton = {
     .name = "skeleton",
     .summary = "one line for memext info",
     .face = MX_FACE_TRANSFER,
-    .by_name = true,
+    .by_name = true, /* never the default */
     .open = skeleton_open,
     .close = free,
     .move = skeleton_move,

@@ -55,6 +55,17 @@ def resume(memext, place, *words):
     return done, json.loads(done.stdout)
 
 
+@pytest.mark.parametrize("plan", ["redundant", "stream"])
+def test_backend_that_moves_single_bytes(memext, place, whole, plan):
+    """The store of one that has no alignment of its own goes on with itself and all others, and theirs with it."""
+    for made_by, backend in [("skeleton", "skeleton"), ("skeleton", "uring"), ("skeleton", "mmap"), ("aio", "skeleton")]:
+        interrupt(memext, place, plan, made_by)
+        done, report = resume(memext, place, "--backend", backend)
+        assert done.returncode == 0 and report["checksum"] == whole, done.stderr
+        read, written = (sum(report["phases"][phase][f"{way}_bytes"] for phase in report["phases"] if phase == "stencil") for way in ("read", "write"))
+        assert (read, written) == (report["predicted_read_bytes"], report["predicted_write_bytes"]), report
+
+
 @pytest.mark.parametrize("made_by", BACKENDS)
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.each_value

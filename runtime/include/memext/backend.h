@@ -58,7 +58,7 @@ struct mx_place {
 
 /* What `open` finds out about the place. */
 struct mx_backend_facts {
-    uint32_t offset_align_bytes, memory_align_bytes; /* 1 on mapped backends */
+    uint32_t offset_align_bytes, memory_align_bytes; /* 1 = any; always 1 on mapped backends */
     bool bypasses_page_cache;
     char note[512]; /* options that do not work here, and what happens instead; "" = none */
 };
@@ -76,8 +76,9 @@ struct mx_backend {
     /* Says whether this backend can work here: 0, or -ENOTSUP with one sentence. place NULL: on this machine,
      * wherever the place is. */
     int (*probe)(const struct mx_place *place, mx_why *why);
-    /* Opens the backend on a place, and fills *facts and *state; *state is passed to the other functions. 0,
-     * or a negative errno with a sentence. */
+    /* Opens the backend on a place, and fills *facts and *state; *state is passed to the other functions. A
+     * run opens it several times: for its store, and for each file that it reads in place. 0, or a negative
+     * errno with a sentence. */
     int (*open)(const struct mx_place *place, mx_why *why, struct mx_backend_facts *facts, void **state);
     /* Frees everything that open made; no request is under way. It is not called if *state is NULL. NULL
      * allowed. */

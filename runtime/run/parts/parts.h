@@ -61,9 +61,9 @@ struct mx_part {
      * again. */
     bool (*fits)(mx_run *r);
     uint64_t (*accel_bytes)(const mx_run *r); /* of an accelerator's memory besides Blocks */
-    void (*predict)(mx_run *r);
-    bool (*has_ended)(const mx_run *r);     /* of a resumed run: is there nothing left to compute? */
-    bool (*may_end_early)(const mx_run *r); /* may it end the run before its last step? */
+    void (*predict)(mx_run *r);               /* may be called several times */
+    bool (*has_ended)(const mx_run *r);       /* of a resumed run: is there nothing left to compute? */
+    bool (*may_end_early)(const mx_run *r);   /* may it end the run before its last step? */
     const char *(*hinders)(
         const mx_run *r);    /* why the last sweep cannot write the output too; NULL = it can */
     int (*open)(mx_run *r);  /* the store is open: allocates memory, and fills its share of r->after */
@@ -78,8 +78,8 @@ struct mx_part {
     void (*note)(mx_run *r);                 /* fills its share of r->note, for r->note.time */
     int (*finish)(mx_run *r);
     const char *(*failed)(const mx_run *r); /* the sentence of failed work on another thread, or NULL */
-    void (*report)(mx_run *r);
-    void (*abandon)(mx_run *r); /* the process must end at once */
+    void (*report)(mx_run *r);              /* may be called several times, and in dry runs */
+    void (*abandon)(mx_run *r);             /* the process must end at once */
     void (*close)(mx_run *r);
 };
 extern const struct mx_part *const mx_parts[]; /* ends with NULL */
@@ -97,9 +97,10 @@ const char *mx_parts_name(const mx_run *r, int64_t i, const char **option);
 uint64_t mx_parts_dram_bytes(const mx_run *r);
 bool mx_parts_fit(mx_run *r);
 uint64_t mx_parts_accel_bytes(const mx_run *r);
-/* A part that needs states (execute/take.h) calls this in `take`. every and stride must be set now, the rest
- * before `begin`. r->o.problem.due has the steps that must end sweeps. It counts the Buffers that are read
- * for that, and their DRAM. -EINVAL: there are too many such parts. */
+/* A part that needs states (execute/take.h) calls this in `take`, before the plan is made. *taking must stay
+ * where it is until `close`; every and stride must be set now, the rest before `begin`. r->o.problem.due has
+ * the steps that must end sweeps. It counts the Buffers that are read for that, and their DRAM. -EINVAL:
+ * there are too many such parts. */
 int mx_parts_hand_out(mx_run *r, const struct mx_taking *taking);
 /* Is the counted DRAM for that enough for the plan? Like `fits`. */
 bool mx_parts_have_planes(mx_run *r);
