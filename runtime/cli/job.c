@@ -23,7 +23,8 @@ static int read_job(const char *path, mx_why *why, struct mx_asked *line) {
     FILE *file = mx_file_stream(path, why, &err);
     if (file == NULL) {
         reason = *why;
-        return mx_fail(why, err, "'%.300s' is taken for a job file: %.300s", path, reason.text);
+        return mx_fail(why, err, "'%.300s' belongs to no option, and as a job file it cannot be read: %.300s",
+                       path, reason.text);
     }
     char *text = malloc(MOST_BYTES + 1);
     const size_t n = text != NULL ? fread(text, 1, MOST_BYTES + 1, file) : 0;

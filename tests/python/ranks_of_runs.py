@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs of several ranks: how they are started and ended, and what their tests compare with."""
+import contextlib
 import json
 import os
 import shutil
@@ -28,10 +29,16 @@ def under(build, mpi, n):
     return {"prefix": [f"mpirun.{mpi}", "-n", n, *more], "env": {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}}
 
 
+def kill(rank):
+    """Kills a rank that may have ended, and that its run has waited for then."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(rank, signal.SIGKILL)
+
+
 def end_of(run, victim):
     """Kills a rank of a run that may have ended (0: none). True with what was said if that ended all; False if the run was done before."""
     if victim and run.poll() is None:
-        os.kill(victim, signal.SIGKILL)
+        kill(victim)
     err = run.communicate(timeout=600)[1]
     assert run.returncode in (0, 128 + signal.SIGKILL), err
     return run.returncode != 0, err

@@ -11,7 +11,7 @@ import sys
 import numpy
 import pytest
 from conftest import ROOT, wait_until
-from ranks_of_runs import EACH, GRID, MPIS, NT, NY, NZ, PLANS, alone, check_bytes, children, end_of, files_of, place, ranks, steps_of, under, whole  # noqa: F401
+from ranks_of_runs import EACH, GRID, MPIS, NT, NY, NZ, PLANS, alone, check_bytes, children, end_of, files_of, kill, place, ranks, steps_of, under, whole  # noqa: F401
 from run_systems import System
 from test_accel import fake_cuda, no_settings, use  # noqa: F401
 
@@ -71,7 +71,7 @@ def test_until_and_snapshots(memext, place, tmp_path):  # noqa: F811
                            stderr=subprocess.PIPE, text=True)
     wait_until(lambda: (tmp_path / "some").exists() and len(list((tmp_path / "some").glob(".u-*"))) > 2, "snapshots without a name", run)
     for pid in children(run.pid):
-        os.kill(pid, signal.SIGKILL)
+        kill(pid)
     err = run.communicate(timeout=600)[1]
     if run.returncode != 0:
         assert run.returncode == 128 + signal.SIGKILL and files_of(tmp_path / "some") == {}, err

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """--resume with another number of ranks: the same bits, one whole set of stores at any moment, nothing left behind."""
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -9,7 +8,7 @@ import subprocess
 import numpy
 import pytest
 from conftest import wait_until
-from ranks_of_runs import EACH, GRID, NT, NY, NZ, PLANS, alone, check_bytes, children, place, whole  # noqa: F401
+from ranks_of_runs import EACH, GRID, NT, NY, NZ, PLANS, alone, check_bytes, children, kill, place, whole  # noqa: F401
 from run_systems import System
 
 SHORT = {
@@ -130,7 +129,7 @@ def test_killed_while_going_over(memext, place, whole):  # noqa: F811
         wait_until(lambda: set(stores(place)) - before, "a new store", run)
         victims = children(run.pid) if n > 1 else [run.pid]
         for pid in victims[-1:]:
-            os.kill(pid, signal.SIGKILL)
+            kill(pid)
         err = run.communicate(timeout=600)[1]
         assert run.returncode in (0, -9, 137), err
         result = resume(memext, place, 2, "-t", 3)
