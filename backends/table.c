@@ -11,7 +11,12 @@ extern const struct mx_backend mx_uring;
 extern const struct mx_backend mx_skeleton;
 
 const struct mx_backend *const mx_backends[] = {
-    &mx_dram, &mx_swap, &mx_mmap, &mx_aio, &mx_uring, NULL,
+    &mx_dram,  /* memory */
+    &mx_swap,  /* page faults, swap space */
+    &mx_mmap,  /* page faults, page cache */
+    &mx_aio,   /* libaio, O_DIRECT */
+    &mx_uring, /* io_uring */
+    NULL,
 };
 
 const struct mx_backend *const mx_backend_skeleton = &mx_skeleton;

@@ -36,7 +36,8 @@ struct mx_taking {
      * a step come in any order, each once, and then `whole` is called. Steps come one after the other,
      * without the one that the run begins with. Calls come one at a time; if rows are taken from STOREs, not
      * on the thread that called mx_execute, and `whole` may come after the executor has gone on to the next
-     * sweep. All calls are over when mx_execute returns. < 0 with a sentence: the run fails. */
+     * sweep. If the run ends within a sweep, some of its rows may have come, and `whole` does not. All calls
+     * are over when mx_execute returns. < 0 with a sentence: the run fails. */
     int (*rows)(void *context, int64_t step, const struct mx_state_rows *rows, mx_why *why);
     int (*whole)(void *context, int64_t step, mx_why *why); /* NULL allowed */
     /* Instead of `rows`, only if states are taken from STOREs: receives everything that is stored at this

@@ -285,9 +285,10 @@ static void put_measurement(json_t *o, const struct mx_report *r) {
     mx_report_put_measured(o, r);
     mx_json_put(o, "nonfinite_cells", whole(r->nonfinite_cells));
     mx_json_put(o, "wait_share", json_real(r->seconds > 0 ? r->wait_s / r->seconds : 0));
-    if (r->accel.name[0] == 0) return;
-    mx_json_put(o, "host_to_device_bytes", whole((int64_t)r->accel.put_bytes));
-    mx_json_put(o, "device_to_host_bytes", whole((int64_t)r->accel.get_bytes));
+    if (r->accel.name[0] != 0) {
+        mx_json_put(o, "host_to_device_bytes", whole((int64_t)r->accel.put_bytes));
+        mx_json_put(o, "device_to_host_bytes", whole((int64_t)r->accel.get_bytes));
+    }
 }
 
 /* Of a kernel's reductions those that a result has. */

@@ -5,7 +5,12 @@
 #include "run/state.h"
 
 const struct mx_part *const mx_parts[] = {
-    &mx_part_seconds, &mx_part_points, &mx_part_norms, &mx_part_stored, &mx_part_snapshots, NULL,
+    &mx_part_seconds,   /* simulated seconds of a step */
+    &mx_part_points,    /* sources and probes */
+    &mx_part_norms,     /* checks: norms of the change, reductions */
+    &mx_part_stored,    /* reductions of the state that a check ends with */
+    &mx_part_snapshots, /* states, to files */
+    NULL,
 };
 
 /* The parts that have such a call. */

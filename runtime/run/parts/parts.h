@@ -13,10 +13,11 @@
  *     hinders                      why the last sweep cannot write the output too
  *     open, hold, begin            allocate memory; lock what the part writes to; empty it
  *     most_ahead                   how far the computation may be ahead of `swept`
- *     swept, may_end               the executor has completed a sweep
+ *     may_end, swept               can the next sweep end the run? The executor has completed it
  *     prepare, note                the commit of a state
  *     failed                       work on a thread of the part has failed
- *     finish, report, abandon, close
+ *     finish, report, close        end the work, fill the report, free everything
+ *     abandon                      the process must end at once
  *
  * docs/extending.md says which functions a part needs, and how it sees the state.
  */
@@ -97,10 +98,10 @@ const char *mx_parts_name(const mx_run *r, int64_t i, const char **option);
 uint64_t mx_parts_dram_bytes(const mx_run *r);
 bool mx_parts_fit(mx_run *r);
 uint64_t mx_parts_accel_bytes(const mx_run *r);
-/* A part that needs states (execute/take.h) calls this in `take`, before the plan is made. *taking must stay
- * where it is until `close`; every and stride must be set now, the rest before `begin`. r->o.problem.due has
- * the steps that must end sweeps. It counts the Buffers that are read for that, and their DRAM. -EINVAL:
- * there are too many such parts. */
+/* A part that needs states (execute/take.h) calls this in `take`, before the plan is made, or in `open` if
+ * that reads no Buffer. *taking must stay where it is until `close`; every and stride must be set now, the
+ * rest before `begin`. r->o.problem.due has the steps that must end sweeps. It counts the Buffers that are
+ * read for that, and their DRAM. -EINVAL: there are too many such parts. */
 int mx_parts_hand_out(mx_run *r, const struct mx_taking *taking);
 /* Is the counted DRAM for that enough for the plan? Like `fits`. */
 bool mx_parts_have_planes(mx_run *r);
