@@ -128,7 +128,7 @@ def entry(row, rows):
 def section(all_options):
     lines = [BEGIN, ".SH OPTIONS",
              "You may shorten a long option as long as no other option begins with the same letters. Options that are marked \\(lqFixed on \\-\\-resume\\(rq may be left out with",
-             "\\fB\\-\\-resume\\fR. If you give them, they must agree with the store. All others may change. memext names options that have no effect on standard error.",
+             "\\fB\\-\\-resume\\fR. If you give them, they must agree with the store. Others may change, unless their text says otherwise. On standard error memext names the options that have no effect.",
              "It refuses options that contradict each other."]
     for group in all_options["groups"]:
         rows = [row for row in all_options["options"] if row["group"] == group["name"]]

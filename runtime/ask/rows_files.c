@@ -5,16 +5,16 @@
 const struct mx_option mx_rows_files[] = {
     {"output", 'o', MX_GROUP_OUTPUT, BOTH | EXPORT, FIRST | EXPORT, 1, true, .take = mx_ask_output,
      .argument = "[FIELD=]GRID.npy", .summary = "Writes the result to a .npy file.",
-     .more = "With a kernel, repeat it for each field that you want. The file includes the frame "
-             "unless --output-frame none is given. memext refuses a name with the ending of another "
-             "format. From the store of a wavefront, `memext export` writes matrices, under the names "
-             "of `memext wavefront --output`.\n"
-             "memext checks the file and reserves its space before it computes. The file appears "
-             "under its name when it is complete and on the disk, and --verify has found no "
-             "difference. If memext cannot write it, the result stays in the store, for `memext "
-             "export`."},
+     .more = "With a kernel, repeat it for each field that you want. The file includes the frame unless "
+             "--output-frame none is given. The file is always .npy: memext refuses a name such as x.h5. "
+             "From the store of a wavefront, `memext export` writes matrices, under the names of `memext "
+             "wavefront --output`.\n"
+             "memext checks the file and reserves its space before it computes. The file appears under its "
+             "name when it is complete and on the disk, and --verify has found no difference. If memext "
+             "cannot write it, the result stays in the store, for `memext export`."},
     {"output", 'o', MX_GROUP_OUTPUT, MX_CMD_VIEW, MX_CMD_VIEW, 1, .argument = "PNG",
-     .initial = "NAME.png in the current directory", .summary = "The picture to write."},
+     .initial = "the name of STORE or FILE with .png, in the current directory",
+     .summary = "The picture to write."},
     {"output", 'o', MX_GROUP_WAVEFRONT, LOOP, LOOP, 1, true, .take = mx_ask_output,
      .argument = "NAME=FILE.npy", .summary = "Writes a matrix with its border to a file.",
      .more = "The names are those of --input. A file without a name is za."},
@@ -25,26 +25,26 @@ const struct mx_option mx_rows_files[] = {
      .summary = "Whether files of --output contain the frame."},
     {"overwrite", 0, MX_GROUP_OUTPUT, BOTH | EXPORT | LOOP, MX_CMD_RUN | EXPORT | LOOP, .take = mx_ask_flag,
      FIELD(overwrite), .summary = "Replaces results that exist already.",
-     .more = "Without it memext refuses existing files of --output and --probes-out and existing "
-             "snapshots. It always replaces reports, timelines and traces, each of them in one step."},
+     .more = "Without it memext refuses existing files of --output and --probes-out and existing snapshots. "
+             "It always replaces the files of --json, --timeline and --trace, each of them in one step."},
     {"snapshot", 0, MX_GROUP_OUTPUT, BOTH, MX_CMD_RUN, 1, .take = mx_ask_snapshot,
      .argument = "EVERY:DIR[:STRIDE]", .initial = "none",
      .summary = "Saves the state as .npy files every EVERY steps.",
-     .more = "Files are called DIR/FIELD-000100.npy. They hold the interior, or its cells 0, STRIDE, "
-             "2 STRIDE and so on in x, y and z. If the name of DIR ends in a colon and a number, give "
-             "STRIDE as well.\n"
-             "memext writes them while it computes, and waits only if their disk is slower. "
-             "Algorithms that rewrite their Buffers in place wait until a snapshot is written.\n"
-             "The files of a step appear when all of them are on the disk, before memext commits that "
-             "step. A resumed run writes the snapshots after its committed step again, with the same "
-             "bits. If DIR was moved, give the option again.\n"
+     .more = "The files of step 100 are called DIR/FIELD-000100.npy. The initial state has none. They hold "
+             "the interior, or its cells 0, STRIDE, 2 STRIDE and so on in x, y and z. If the name of DIR "
+             "ends in a colon and a number, give STRIDE as well.\n"
+             "memext writes them while it computes, and waits only if their disk is slower. Algorithms that "
+             "rewrite their Buffers in place wait until a snapshot is written.\n"
+             "The files of a step appear when all of them are on the disk, before memext commits that step. "
+             "A resumed run writes the snapshots after its committed step again, with the same bits. If DIR "
+             "was moved, give the option with its new path.\n"
              "memext makes DIR if its parent directory exists. DIR is for one run alone: the file "
-             "`memext.snapshots` in it names the run. memext refuses a directory that is not empty. "
-             "--overwrite removes the snapshots of another run from it, and nothing else. A file with "
-             "the name of a snapshot to come is refused.\n"
-             "The report has the cost under `snapshots`. When the disk is full the run ends with "
-             "status 3 and can be resumed. `memext tune --snapshot` plans for the sweeps and the DRAM "
-             "of snapshots and does not look at DIR.",
+             "`memext.snapshots` in it names the run. Without --overwrite memext refuses a directory that "
+             "holds anything else. With it memext removes the snapshots of another run, and leaves other "
+             "files. It always refuses a foreign file with the name of one of its snapshots.\n"
+             "The report has the cost under `snapshots`. When the disk is full the run ends with status 3 "
+             "and can be resumed. `memext tune --snapshot` counts the shorter sweeps and the DRAM that "
+             "snapshots need. It does not look at DIR.",
      .on_resume = MX_RESUME_SAME},
     {"snapshot-fields", 0, MX_GROUP_OUTPUT, BOTH, 0, 1, .take = mx_ask_text, FIELD(snapshot_fields),
      .argument = "NAME,...", .initial = "all of the state", .summary = "Fields that --snapshot saves.",
@@ -54,9 +54,9 @@ const struct mx_option mx_rows_files[] = {
      .summary = "Prints the plan and the predicted bytes and touches nothing.",
      .excludes = "resume calibrate", .because = "a dry run changes and measures nothing"},
     {"explain", 0, MX_GROUP_REPORT, MX_CMD_RUN | TUNE, TUNE, .take = mx_ask_flag, FIELD(explain),
-     .summary = "Says before the run which plans were tried and why one won."},
+     .summary = "Says which plans were tried and why one won."},
     {"exhaustive", 0, MX_GROUP_REPORT, TUNE, 0, .take = mx_ask_flag, FIELD(exhaustive),
-     .summary = "Searches every combination of parameters."},
+     .summary = "Searches all plans, also those that cannot win, to check the tuner. It is slower."},
     {"json", 0, MX_GROUP_REPORT, EVERY, FIRST | INFO | LOOPS, 1, .take = mx_ask_text, FIELD(json),
      .argument = "FILE|-", .summary = "Writes the report as one JSON object; - is the standard output."},
     {"timeline", 0, MX_GROUP_REPORT, RUN | LOOP, 0, 1, .take = mx_ask_text, FIELD(timeline),
@@ -71,7 +71,8 @@ const struct mx_option mx_rows_files[] = {
              "--overwrite is given."},
     {"quiet", 'q', MX_GROUP_REPORT, EVERY, MX_CMD_RUN, .take = mx_ask_flag, FIELD(quiet),
      .summary = "Prints neither progress nor a summary.",
-     .more = "Otherwise progress is a bar on a terminal, and one line per minute in a log file."},
+     .more = "Without it progress is a bar on a terminal. If the standard error is no terminal, it is one "
+             "line per minute."},
     {"help", 'h', MX_GROUP_REPORT, EVERY | MX_CMD_KERNEL | MX_CMD_VIEW, EVERY | MX_CMD_KERNEL | MX_CMD_VIEW,
      .optional = true, .take = mx_ask_help, FIELD(topic), .argument = "[all|GROUP]",
      .summary = "Prints the most important options, all of them, or a group."},

@@ -17,11 +17,11 @@ const struct mx_option mx_rows_wavefront[] = {
     {"layout", 0, MX_GROUP_WAVEFRONT, LOOPS, 0, 1, .take = mx_ask_text, FIELD(wavefront.layout),
      .argument = "L", .value_at = mx_value_layout, .closed = true, .initial = "frontier",
      .summary = "How matrices lie in their Buffers.",
-     .more = "* `row`: row after row. The columns of a tile are rounded up to the unit of the "
-             "device's transfers.\n"
+     .more = "* `row`: row after row. The columns of a tile are rounded up to the unit of the device's "
+             "transfers.\n"
              "* `block`: tile after tile.\n"
-             "* `frontier`: tile after tile, with the first row, first column, interior, last column "
-             "and last row of each in one piece. The coefficients then lie tile after tile.",
+             "* `frontier`: tile after tile, each in five pieces: first row, first column, interior, last "
+             "column, last row. The coefficients lie as with `block`.",
      .on_resume = MX_RESUME_SAME},
     {"tile", 0, MX_GROUP_WAVEFRONT, LOOPS, 0, 2, .take = mx_ask_counts, FIELD(wavefront.mb),
      LIMITS(1, MOST_EXTENT), .argument = "MB NB", .unit = "rows, columns", .initial = "the tuner's choice",
@@ -29,9 +29,9 @@ const struct mx_option mx_rows_wavefront[] = {
     {"waves", 0, MX_GROUP_WAVEFRONT, LOOPS, 0, 1, .take = mx_ask_count, FIELD(wavefront.waves),
      LIMITS(1, INT64_MAX / 4), .argument = "W", .unit = "iterations", .initial = "the tuner's choice",
      .summary = "Iterations that one pass over the matrices makes.",
-     .more = "DRAM holds W + P + 1 rows of tiles of the six matrices, where P is the number of "
-             "workers. Without --tile and --waves the tuner chooses the fastest values within --dram. "
-             "`memext tune --wavefront` prints that choice and runs nothing."},
+     .more = "DRAM holds W + P + 1 rows of tiles of the six matrices, where P is the number of --threads. "
+             "Without --tile and --waves the tuner chooses the fastest values within --dram. `memext tune "
+             "--wavefront` prints that choice and runs nothing."},
     {"ahead", 0, MX_GROUP_WAVEFRONT, LOOPS, 0, 1, .take = mx_ask_count, FIELD(wavefront.ahead),
      LIMITS(1, 1 << 20), .argument = "TILES", .unit = "tiles", .initial = "two rows of tiles, if DRAM allows",
      .summary = "Tiles that are read ahead."},

@@ -13,26 +13,28 @@ static const struct {
     const char *usage, *what;
 } pages[] = {
     {MX_CMD_RUN,
-     "memext run -n NX NY NZ -t NT -d PATH [options]\n"
+     "memext run -n NX NY [NZ] -t NT -d PATH [options]\n"
+     "       memext run --resume -d PATH [options]\n"
      "       memext run JOB.json [options]",
      "Computes a stencil or a kernel on a grid that is larger than memory, and reports."},
-    {MX_CMD_TUNE, "memext tune -n NX NY NZ -t NT [options]",
+    {MX_CMD_TUNE, "memext tune -n NX NY [NZ] -t NT [options]",
      "Finds the plan with the least predicted time, here or for another machine, and runs nothing."},
     {MX_CMD_INFO, "memext info [STORE | -d PATH] [options]",
-     "Shows processor, memory, backends and a device of this machine, or what a store holds."},
+     "Shows processor, memory, backends and accelerators of this machine, the drive of -d, or what a store "
+     "holds."},
     {MX_CMD_EXPORT, "memext export STORE -o GRID.npy [options]",
      "Writes the state that a store holds to a .npy file. The store stays as it is."},
     {MX_CMD_KERNEL, "memext kernel build|check|show FILE.c|FILE.so [options]",
      "Works on a kernel that you wrote.\n\n"
      "  build  compiles it, or finds it in the cache, and says where the object is\n"
-     "  check  runs it on short rows with marker values around them and says what is wrong with it\n"
-     "  show   prints its form, fields, parameters, reductions and identity\n\n"
+     "  check  tests that it reads within its radius and gives the same bits however rows are divided\n"
+     "  show   prints its form, radius, fields, parameters, reductions and identity\n\n"
      "The environment variable CC names the compiler. Default: cc, gcc or clang. Objects are kept in\n"
      "$XDG_CACHE_HOME/memext/kernels (~/.cache/memext/kernels)."},
     {MX_CMD_VIEW, "memext view STORE|FILE [options]",
-     "Draws three slices and a histogram of each field as a PNG. The Python package does it."},
+     "Draws three slices and a histogram of each field as a PNG. It needs the Python package."},
     {MX_CMD_WAVEFRONT, "memext wavefront -n ROWS COLS -k K -d PATH [options]",
-     "Runs Livermore loop 23 out of core: a 2D implicit sweep over six matrices."},
+     "Runs Livermore loop 23 out of core: a 2D implicit loop over six matrices."},
     {MX_CMD_TUNE_WAVEFRONT, "memext tune --wavefront -n ROWS COLS -k K [options]",
      "Prints the plan of memext wavefront and runs nothing."},
 };
@@ -142,20 +144,19 @@ static void print_end(enum mx_command command, bool all) {
     printf("\n");
     if (command & (MX_CMD_RUN | MX_CMD_TUNE))
         printf(
-            "A Buffer is one copy of the grid in the store. A sweep reads one Buffer, computes several steps "
-            "in\n"
-            "Blocks (pieces that fit in DRAM) and writes the other. A commit makes a sweep's result "
-            "durable.\n"
-            "man memext explains more.\n\n");
-    printf("Give sizes with KiB, MiB, GiB or TiB. Exit status: 0 done, 2 wrong usage or a request that "
-           "memext\n"
-           "cannot meet, 3 I/O error, %s5 interrupted%s.\n",
-           command & (MX_CMD_RUN | MX_CMD_WAVEFRONT) ? "4 --verify found a difference, " : "",
-           command & MX_CMD_RUN ? ", 6 cells are NaN or infinite" : "");
+            "The store is the file or device where memext keeps its Buffers. A Buffer is one copy of the "
+            "grid.\n"
+            "A sweep goes over the grid once, and computes many steps in Blocks (pieces of the grid in "
+            "DRAM).\n"
+            "The plan of a run is its algorithm, engine and size of Blocks. The tuner chooses it. A commit\n"
+            "makes the state after a sweep durable. man memext explains more.\n\n");
+    printf("A SIZE is a number of bytes, or a number with KiB, MiB, GiB or TiB.\n"
+           "Exit status: 0: done; 2: wrong usage, or a request that memext cannot meet; 3: I/O error;\n"
+           "%s5: interrupted%s.\n",
+           command & (MX_CMD_RUN | MX_CMD_WAVEFRONT) ? "4: --verify found a difference; " : "",
+           command & MX_CMD_RUN ? "; 6: NaN or infinite cells" : "");
     if (command & MX_CMD_RUN)
-        printf("An interrupted run can be resumed with the algorithms redundant, stream and resident. The "
-               "others\n"
-               "rewrite their Buffers in place, so an interrupted run must start again.\n");
+        printf("The line `commits` of the plan says whether an interrupted run can be resumed.\n");
 }
 
 static int no_group(enum mx_command command, const char *topic) {

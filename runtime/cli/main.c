@@ -21,7 +21,7 @@ static const struct {
     {"export", "write the state that a store holds to a .npy file", mx_cmd_export},
     {"kernel", "build, check or show a kernel that you wrote", mx_cmd_kernel},
     {"view", "draw slices and a histogram of a store or a file as PNG (by the Python package)", mx_cmd_view},
-    {"wavefront", "run the Livermore loop 23, a 2D implicit sweep, out of core and report", mx_cmd_wavefront},
+    {"wavefront", "run the Livermore loop 23, a 2D implicit loop, out of core and report", mx_cmd_wavefront},
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
