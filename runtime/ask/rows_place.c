@@ -49,10 +49,17 @@ const struct mx_option mx_rows_place[] = {
              "that no other memext uses the store."},
 
     {"resume", 0, MX_GROUP_RESUME, RUN | LOOP, MX_CMD_RUN | LOOP, .take = mx_ask_flag, FIELD(resume),
-     .summary = "Continues an interrupted run, or a kept one to a larger number of steps.",
-     .more = "An interrupted run continues from its last commit. The problem is that of the store, so you may leave the options of the problem out. memext compares those that you give with the store. It refuses a run of another problem, and says what differs.\n"
-"A file of --input or --field counts as the same if its length, the position of its cells and samples of its content are the same. A file of more than 256 KiB must also have the same time of change, and the same name or inode.\n"
-"Backend, threads, --dram, plan and algorithm (`redundant` or `stream`) may change, here or on another machine. memext refuses a change that the layout of the stored rows does not allow. Direct transfers (`uring`, `aio`) need rows or planes that are multiples of the device's blocks; `mmap` does not."},
+     .summary = "Continues an interrupted run, or a kept one to more steps.",
+     .more = "An interrupted run continues from its last commit. The problem is that of the store, so you "
+             "may leave the options of the problem out. memext compares those that you give with the store. "
+             "It refuses a run of another problem, and says what differs.\n"
+             "A file of --input or --field counts as the same if length, position of the cells and samples "
+             "of the content are. A file of more than 256 KiB must also have the same time of change, and "
+             "the same name or inode.\n"
+             "Backend, threads, --dram, plan and algorithm (`redundant` or `stream`) may change, here or on "
+             "another machine. memext refuses a change that the layout of the stored rows does not allow. "
+             "Direct transfers (`uring`, `aio`) need rows or planes that are multiples of the device's "
+             "blocks; `mmap` does not."},
     {"same", 0, MX_GROUP_RESUME, MX_CMD_LIBRARY, .take = mx_ask_flag, FIELD(same),
      .summary = "With resume: the options describe the whole problem.",
      .more = "An option that is not given has its default. memext compares that default with the "
@@ -74,8 +81,8 @@ const struct mx_option mx_rows_place[] = {
              "sweeps go back and forth between the other two. Sweeps between two commits then have no cost "
              "of commits.\n"
              "The default is 30 if the run has more than two sweeps, each below 5 s, and the place has room "
-             "for the three Buffers and for as much again as one. Otherwise, and with several ranks, it is "
-             "0. A resumed run keeps its interval.\n"
+             "for four Buffers. One of the four stays free. Otherwise, and with several ranks, it is 0. A "
+             "resumed run keeps its interval.\n"
              "An interrupt commits the last complete sweep. Whatever SECONDS is, the tuner chooses sweeps "
              "that it predicts to take at most ten minutes.\n"
              "With several ranks, rank 0 decides which sweeps all ranks commit. An interrupt leaves the last "

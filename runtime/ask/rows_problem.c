@@ -50,7 +50,7 @@ const struct mx_option mx_rows_problem[] = {
      .on_resume = MX_RESUME_SAME},
     {"init", 0, MX_GROUP_PROBLEM, BOTH, FIRST, 1, true, .take = mx_ask_init, .argument = "[FIELD=]NAME",
      .value_at = mx_value_init, .initial = "random",
-     .summary = "Fills the initial grid with a pattern; `memext info` describes them.",
+     .summary = "Fills the grid with a pattern (see memext info).",
      .more = "With a kernel, repeat it for each field of the state. A name without `FIELD=` fills every "
              "field that "
              "has no values yet.\n"
@@ -233,7 +233,7 @@ const struct mx_option mx_rows_problem[] = {
              "always among them. The progress line shows the newest check."},
     {"until", 0, MX_GROUP_CHECKS, RUN, MX_CMD_RUN, 1, true, .take = mx_ask_words, FIELD(untils),
      .argument = "NAME=VALUE[,above][,floor=F]",
-     .summary = "Ends the run at the first check where a norm or reduction is at most VALUE.",
+     .summary = "Ends the run when a norm or a reduction is at most VALUE.",
      .more = "NAME is `max-change`, `rms-change`, a reduction R of the kernel, or R-spread, its spread. The "
              "criterion is met when the norm is at most VALUE, or with `,above` at least VALUE.\n"
              "A spread is relative to the mean of the planes, or to the floor F if F is greater.\n"

@@ -20,7 +20,7 @@ static const struct {
     {MX_CMD_TUNE, "memext tune -n NX NY [NZ] -t NT [options]",
      "Finds the plan with the least predicted time, here or for another machine, and runs nothing."},
     {MX_CMD_INFO, "memext info [STORE | -d PATH] [options]",
-     "Shows processor, memory, backends and accelerators of this machine, the drive of -d, or what a store "
+     "Shows processor, memory, backends and accelerators of this machine, the drive of -d,\nor what a store "
      "holds."},
     {MX_CMD_EXPORT, "memext export STORE -o GRID.npy [options]",
      "Writes the state that a store holds to a .npy file. The store stays as it is."},
@@ -143,20 +143,19 @@ static void print_end(enum mx_command command, bool all) {
     if (command & (MX_CMD_KERNEL | MX_CMD_VIEW)) return;
     printf("\n");
     if (command & (MX_CMD_RUN | MX_CMD_TUNE))
-        printf(
-            "The store is the file or device where memext keeps its Buffers. A Buffer is one copy of the "
-            "grid.\n"
-            "A sweep goes over the grid once, and computes many steps in Blocks (pieces of the grid in "
-            "DRAM).\n"
-            "The plan of a run is its algorithm, engine and size of Blocks. The tuner chooses it. A commit\n"
-            "makes the state after a sweep durable. man memext explains more.\n\n");
+        printf("The store is the file or device where memext keeps its Buffers. A Buffer is one copy of the "
+               "grid.\n"
+               "A sweep goes over the grid once, and computes many steps in Blocks (pieces of the grid in "
+               "DRAM).\n"
+               "The plan of a run is its algorithm, engine and size of Blocks. The tuner chooses it. A "
+               "commit makes\n"
+               "a state durable; the plan's line commits says whether a run can be resumed. man memext has "
+               "more.\n\n");
     printf("A SIZE is a number of bytes, or a number with KiB, MiB, GiB or TiB.\n"
            "Exit status: 0: done; 2: wrong usage, or a request that memext cannot meet; 3: I/O error;\n"
            "%s5: interrupted%s.\n",
            command & (MX_CMD_RUN | MX_CMD_WAVEFRONT) ? "4: --verify found a difference; " : "",
            command & MX_CMD_RUN ? "; 6: NaN or infinite cells" : "");
-    if (command & MX_CMD_RUN)
-        printf("The line `commits` of the plan says whether an interrupted run can be resumed.\n");
 }
 
 static int no_group(enum mx_command command, const char *topic) {

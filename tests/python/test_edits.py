@@ -213,18 +213,20 @@ def test_program_that_is_killed(environment, mx, quick_place, tmp_path):  # noqa
     want, seconds = plain(quick_place)
     rng, ended = random.Random(3), 0
     words = [str(environment), str(tmp_path / "program.py"), str(quick_place), "-"]
-    begin = time.monotonic()
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
-    whole = time.monotonic() - begin
-    assert done.returncode == 0, done.stderr
+    for _ in range(2):  # the first one compiles
+        shutil.rmtree(quick_place), quick_place.mkdir()
+        begin = time.monotonic()
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+        whole = time.monotonic() - begin
+        assert done.returncode == 0, done.stderr
     assert np.array_equal(np.load(quick_place / "result.npy"), want), done.stdout
     assert np.isclose(np.load(quick_place / "params.npy")[0], seconds, rtol=1e-13, atol=0)
-    for _ in range(KILLS):
+    while ended < KILLS:
         shutil.rmtree(quick_place), quick_place.mkdir()
         for at in range(51):  # the last time it may take as long as it likes
             program = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             try:
-                _, error = program.communicate(timeout=whole * (0.3 + 0.7 * rng.random()) if at < 50 else None)
+                _, error = program.communicate(timeout=whole * (0.1 + 0.6 * rng.random()) if at < 50 else None)
                 assert program.returncode == 0, error
                 break
             except subprocess.TimeoutExpired:
@@ -232,7 +234,6 @@ def test_program_that_is_killed(environment, mx, quick_place, tmp_path):  # noqa
                 program.communicate()
                 ended += 1
         assert np.array_equal(np.load(quick_place / "result.npy"), want)
-    assert ended > 0
 
 
 def test_python_parameters(mx, quick_place):  # noqa: F811
