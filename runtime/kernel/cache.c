@@ -164,30 +164,39 @@ int mx_cache_name(const struct compiler *c, const struct mx_text *source, const 
                : -ENAMETOOLONG;
 }
 
-static int try_lock(const char *path) {
-    const int fd = mx_retry(open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
-    const int err = errno == EWOULDBLOCK ? -EAGAIN : -errno;
-    close(fd);
-    return err;
+/* 0; -EAGAIN: somebody else makes it. */
+static int try_lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : -errno; }
+
+static bool is_asked_to_end(const atomic_int *stop) { return stop != NULL && atomic_load(stop) != 0; }
+
+/* Somebody had it before, and has failed: one that waited need not make others wait for the same failure. */
+static bool has_failed(int fd) {
+    struct stat s;
+    return fstat(fd, &s) == 0 && s.st_size > 0;
 }
 
-int mx_cache_claim(const char *name, mx_why *why, struct mx_cache_claim *out) {
+int mx_cache_claim(const char *name, const atomic_int *stop, mx_why *why, struct mx_cache_claim *out) {
     enum { STEP_NS = 5000000, MOST_STEPS = 12000 };
     const struct timespec step = {0, STEP_NS};
     int32_t form;
     out->fd = -1;
     if (snprintf(out->path, sizeof out->path, "%s" LOCK_SUFFIX, name) >= (int)sizeof out->path) return 0;
-    for (int i = 0; i < MOST_STEPS && (out->fd = try_lock(out->path)) == -EAGAIN; i++) {
-        if (mx_cache_is_whole(name, &form)) return 0;
-        if (nanosleep(&step, NULL) < 0)
-            return mx_fail(why, -EINTR, "interrupted while another process compiled the kernel");
+    const int fd = mx_retry(open(out->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    int err = fd < 0 ? -errno : try_lock(fd), slept = 0, waited = 0;
+    for (; err == -EAGAIN && waited < MOST_STEPS && slept == 0 && !is_asked_to_end(stop); waited++) {
+        if (mx_cache_is_whole(name, &form)) break;
+        slept = nanosleep(&step, NULL);
+        err = try_lock(fd);
     }
-    return 0;
+    const bool end = slept < 0 || is_asked_to_end(stop), alone = waited > 0 && err == 0 && has_failed(fd);
+    if (err == 0 && !end && !alone && ftruncate(fd, 0) == 0) return out->fd = fd, 0;
+    if (fd >= 0) close(fd);
+    return end ? mx_fail(why, -EINTR, "interrupted while another process compiled the kernel") : 0;
 }
 
-void mx_cache_release(const struct mx_cache_claim *claim) {
+void mx_cache_release(const struct mx_cache_claim *claim, bool failed) {
     if (claim->fd < 0) return;
+    if (failed) (void)mx_retry(write(claim->fd, "x", 1));
     unlink(claim->path);
     close(claim->fd);
 }

@@ -286,9 +286,9 @@ static int find_or_make(const struct mx_kernel_options *o, struct compiler *c, c
     if (err < 0) return err;
     if (cache[0] != 0 && mx_cache_name(c, source, &forms, cache, name, sizeof name) < 0) name[0] = 0;
     if (find(object, name)) return 0;
-    if (name[0] != 0) err = mx_cache_claim(name, why, &claim);
+    if (name[0] != 0) err = mx_cache_claim(name, o->stop, why, &claim);
     if (err == 0 && !find(object, name)) err = make(o, c, source, &forms, name, why, object);
-    mx_cache_release(&claim);
+    mx_cache_release(&claim, err < 0);
     return err;
 }
 

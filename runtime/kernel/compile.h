@@ -55,9 +55,10 @@ struct mx_cache_claim {
     int fd; /* negative = there is none: somebody else has made the object, or the directory has no locks */
 };
 /* Waits until nobody else makes it, or has made it, or for a minute: one that was stopped does not hold up
- * others. -EINTR with a sentence. */
-int mx_cache_claim(const char *name, mx_why *why, struct mx_cache_claim *out);
-void mx_cache_release(const struct mx_cache_claim *claim);
+ * others. Where the one before has failed, all that have waited go on at the same time. -EINTR with a
+ * sentence: a signal, or *stop (may be NULL) is not 0. */
+int mx_cache_claim(const char *name, const atomic_int *stop, mx_why *why, struct mx_cache_claim *out);
+void mx_cache_release(const struct mx_cache_claim *claim, bool failed);
 int mx_cache_seal(const char *path, int32_t form);
 
 #endif

@@ -130,6 +130,7 @@ static int no_memory(mx_why *why) {
 static int make_object(struct mx_loaded *l, const struct mx_kernel_options *o, mx_why *why) {
     struct mx_text text, object;
     const bool built = ends_with(o->path, ".so");
+    l->stop = o->stop;
     if (!built && !ends_with(o->path, ".c"))
         return mx_fail(
             why, -EINVAL,
@@ -200,7 +201,7 @@ static int add_lines(const struct mx_loaded *l, mx_why *why, struct mx_text *out
 }
 
 static int replace_object(struct mx_loaded *l, const struct mx_text *text, mx_why *why) {
-    const struct mx_kernel_options o = {.path = l->path};
+    const struct mx_kernel_options o = {.path = l->path, .stop = l->stop};
     struct mx_system *s = calloc(1, sizeof *s);
     struct mx_object object = {.path = ""};
     void *handle = NULL;

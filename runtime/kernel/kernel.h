@@ -9,12 +9,16 @@
 
 #include "system/system.h"
 
+#include <stdatomic.h>
+
 struct mx_kernel_options {
     const char *path;          /* FILE.c, compiled here, or FILE.so, built by the user */
     const char *const *params; /* "NAME=VALUE", a finite number; or "NAME=FILE.npy", a number for each step */
     int32_t n_params;
     char *messages; /* may be NULL: receives the compiler's messages ("" = none), cut to messages_bytes */
     size_t messages_bytes;
+    const atomic_int *stop; /* may be NULL: as soon as it is not 0, a wait for another process ends (-EINTR);
+                               it lives as long as the system */
 };
 
 /* What became of a kernel, for reports. Texts live as long as the system. */

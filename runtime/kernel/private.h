@@ -57,6 +57,7 @@ struct mx_loaded {
     struct mx_object object;
     char functions[256];
     char *path, *text; /* path of the file, and the text that is compiled; text NULL = a .so */
+    const atomic_int *stop;
 };
 
 /* What a child process reports to its parent. `stage` ends the sentence about a child that dies; the child

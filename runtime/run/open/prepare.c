@@ -12,7 +12,7 @@ int mx_run_request(struct mx_run *r) {
     if (err == 0) err = mx_run_check_ranks(r);
     if (err == 0) err = mx_run_find_place(r);
     if (err == 0 && r->o.kernel != NULL && !r->o.resume)
-        err = mx_take_kernel(&r->o, NULL, &r->why, &r->system);
+        err = mx_take_kernel(&r->o, NULL, &r->stop, &r->why, &r->system);
     if (err == 0 && r->system != NULL) err = mx_run_take_fields(r);
     if (err == 0 && r->o.resume && r->o.backend != NULL) err = mx_run_take_place(r);
     if (err == 0 && r->o.resume) err = mx_run_take_store(r);

@@ -90,13 +90,13 @@ static int32_t list_params(const struct mx_options *o, const struct mx_note *sto
     return n;
 }
 
-static int open_kernel(const struct mx_options *o, const struct mx_note *stored, mx_why *why,
-                       struct mx_system **out) {
+static int open_kernel(const struct mx_options *o, const struct mx_note *stored, const atomic_int *stop,
+                       mx_why *why, struct mx_system **out) {
     const char *list[MX_WORDS_MOST + MX_MAX_PARAMS];
     char(*text)[PARAM_TEXT] = malloc(MX_MAX_PARAMS * sizeof *text);
     if (text == NULL) return mx_fail(why, -ENOMEM, "no memory for the parameters of a kernel");
     const struct mx_kernel_options k = {
-        .path = o->kernel, .params = list, .n_params = list_params(o, stored, list, text)};
+        .path = o->kernel, .params = list, .n_params = list_params(o, stored, list, text), .stop = stop};
     const int err = mx_kernel_open(&k, why, out);
     free(text);
     return err;
@@ -139,9 +139,10 @@ int mx_take_dimensions(struct mx_options *o, const struct mx_system *s, mx_why *
     return 0;
 }
 
-int mx_take_kernel(struct mx_options *o, const struct mx_note *stored, mx_why *why, struct mx_system **out) {
+int mx_take_kernel(struct mx_options *o, const struct mx_note *stored, const atomic_int *stop, mx_why *why,
+                   struct mx_system **out) {
     struct mx_system *s;
-    int err = open_kernel(o, stored, why, &s);
+    int err = open_kernel(o, stored, stop, why, &s);
     if (err < 0) return err;
     if (stored == NULL) o->problem.h = s->h;
     if ((err = mx_take_dimensions(o, s, why)) < 0) return mx_kernel_close(s), err;

@@ -12,6 +12,8 @@
 
 #include <memext/backend.h>
 
+#include <stdatomic.h>
+
 /* Returns the problem's field as sources and sinks see it, with a frame of `frame` cells; extents that the
  * problem does not know are 0. */
 struct mx_grid mx_grid_of(const struct mx_problem *problem, int32_t frame);
@@ -52,8 +54,9 @@ int mx_take_accel(const struct mx_options *options, int32_t place, int32_t place
 
 struct mx_note;
 /* Opens and tries out the kernel of --kernel with --param, and makes it the problem's system. stored: the
- * note of a store, whose parameters are the defaults, or NULL. */
-int mx_take_kernel(struct mx_options *o, const struct mx_note *stored, mx_why *why, struct mx_system **out);
+ * note of a store, whose parameters are the defaults, or NULL. stop: as in mx_kernel_options. */
+int mx_take_kernel(struct mx_options *o, const struct mx_note *stored, const atomic_int *stop, mx_why *why,
+                   struct mx_system **out);
 /* Checks that parameters over time have a value for each step. */
 int mx_check_series(const struct mx_options *o, const struct mx_system *system, mx_why *why);
 /* Tries the kernel out within the grid of o->problem, once that is known. system NULL: does nothing. */

@@ -27,7 +27,7 @@ static int take_stored_system(struct mx_run *r, const char *place) {
     if (r->o.output != NULL) r->sink = (struct mx_sink){.size = 0}; /* the plain form: field_sink takes it */
     if (r->o.input != NULL) r->source = (struct mx_source){.size = 0}; /* likewise: the store has all */
     r->o.input = r->o.init = r->o.output = NULL;
-    int err = mx_take_kernel(&r->o, r->o.same ? NULL : &r->note, &r->why, &r->system);
+    int err = mx_take_kernel(&r->o, r->o.same ? NULL : &r->note, &r->stop, &r->why, &r->system);
     if (err == 0) err = mx_run_same_kernel(r, place);
     if (err == 0) err = mx_run_take_edits(r);
     if (err < 0) return err;

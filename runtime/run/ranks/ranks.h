@@ -119,8 +119,11 @@ int mx_run_agree_state(struct mx_run *r, bool *kept);
 int mx_run_find_place(struct mx_run *r);
 /* Gives the place of a rank's store. *make: it is a directory that the run makes. */
 int mx_run_own_place(struct mx_run *r, int rank, char *own, size_t capacity, bool *make);
-/* Of a dry run whose ranks would all be on this machine: would their stores fit? Errors as of
- * mx_place_ask; -ENOSPC. */
+/* Refuses a new run (-EEXIST) where a cut of the planes has left a store of this rank that --resume would
+ * continue. */
+int mx_run_refuse_leftover(struct mx_run *r, int rank);
+/* Of a dry run whose ranks would all be on this machine: would the run refuse their places, or would their
+ * stores not fit? Errors as of mx_place_ask; -EEXIST, -ENOSPC. */
 int mx_run_ask_places(struct mx_run *r);
 /* All ranks take the same number of Buffers and the same seconds between commits. Their stores may disagree:
  * a run that was resumed with new values may have ended before every rank had stored them. */

@@ -154,13 +154,11 @@ static int take_choice(struct mx_run *r, const struct choice *found) {
     return err;
 }
 
-/* A store of a run that --resume would continue. */
-static int refuse_leftover(struct mx_run *r) {
+int mx_run_refuse_leftover(struct mx_run *r, int rank) {
     struct mx_sight s = {.stored = calloc(1, sizeof *s.stored)};
     char path[PATH_MAX];
     int err = s.stored == NULL ? mx_fail(&r->why, -ENOMEM, "no memory for the notes of stores") : 0;
-    if (err == 0 && mx_place_of(r->recut.base, r->ranks.ranks, r->ranks.rank, 0, path) == 0)
-        mx_see_cuts(&s, path);
+    if (err == 0 && mx_place_of(r->recut.base, r->ranks.ranks, rank, 0, path) == 0) mx_see_cuts(&s, path);
     for (int32_t i = 0; i < s.n && err == 0; i++)
         if (s.seen[i].folder > 0 && s.seen[i].run != 0)
             err = mx_fail(&r->why, -EEXIST, "%.300s holds %s; --resume continues it, --force discards it",
@@ -211,7 +209,8 @@ int mx_run_find_state(struct mx_run *r) {
     if (!mx_is_directory(r->o.path) && strstr(r->o.path, "%r") == NULL) return 0;
     strcpy(c->base, r->o.path);
     c->left = !r->o.resume && is_left_empty(r, c->base);
-    if (!r->o.resume && !r->o.dry_run) return r->o.force ? find_discarded(r) : refuse_leftover(r);
+    if (!r->o.resume && !r->o.dry_run)
+        return r->o.force ? find_discarded(r) : mx_run_refuse_leftover(r, r->ranks.rank);
     if (!r->o.resume) return 0;
     int err = mx_is_rank(&r->ranks) ? all_have_theirs(r, &own, &all) : 0;
     if (err == 0 && all) {

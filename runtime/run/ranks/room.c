@@ -5,80 +5,131 @@
 #include "core/device.h"
 #include "core/place.h"
 #include "core/store.h"
+#include "machine/machine.h"
 #include "machine/minmax.h"
 #include "machine/size.h"
 #include "run/open/open.h"
 #include "run/state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-/* A file system or block device, and the stores on it. */
+/* A file system, and the stores on it. */
 struct shelf {
     dev_t device;
     char path[PATH_MAX]; /* of the first of them */
-    int64_t stores;
-    uint64_t need;
-    int64_t room; /* less the superblocks */
+    int64_t stores, growth_bytes, room_bytes;
 };
 
-/* Device of a store, or of the directory where it will be. */
-static dev_t device_of(const char *path) {
-    char directory[PATH_MAX];
-    struct stat st;
-    if (stat(path, &st) == 0) return S_ISBLK(st.st_mode) ? st.st_rdev : st.st_dev;
-    snprintf(directory, sizeof directory, "%s", path);
-    char *slash = strrchr(directory, '/');
-    if (slash != NULL) slash[slash == directory] = 0;
-    return stat(slash != NULL ? directory : ".", &st) == 0 ? st.st_dev : 0;
+/* The place of a rank. */
+struct spot {
+    char own[PATH_MAX - 16];
+    struct mx_storage storage;
+    dev_t device;
+    int64_t held_bytes, room_bytes; /* of a store that is there; all that its Buffers may have */
+};
+
+static const char *parent_of(const char *path, char parent[PATH_MAX]) {
+    snprintf(parent, PATH_MAX, "%s", path);
+    char *slash = strrchr(parent, '/');
+    if (slash == NULL) return ".";
+    slash[slash == parent] = 0;
+    return parent;
 }
 
-/* Of a directory that is yet to be made nothing is known but where it will be. */
-static int ask(struct mx_run *r, const char *own, bool make, char path[PATH_MAX], struct mx_storage *storage,
-               uint64_t *room) {
+/* The directory in which the run would make that of a rank. */
+static int ask_parent(struct mx_run *r, struct spot *s) {
+    char parent[PATH_MAX];
     struct stat st;
-    const bool new_directory = make && stat(own, &st) != 0;
+    const char *path = parent_of(s->own, parent);
+    const int fd = mx_retry(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    int err = fd < 0 || access(path, W_OK | X_OK) != 0 || fstat(fd, &st) != 0 ? -errno : 0;
+    if (err < 0) mx_fail(&r->why, err, "%.300s cannot be created: %s", s->own, strerror(-err));
+    if (err == 0) err = mx_storage_facts(fd, &r->why, &s->storage);
+    if (fd >= 0) close(fd);
+    if (err == 0) s->device = st.st_dev;
+    s->room_bytes = (int64_t)s->storage.bytes - (int64_t)MX_DATA_OFFSET_BYTES;
+    return err;
+}
+
+static int ask_place(struct mx_run *r, struct spot *s) {
     const struct mx_device_options o = {
-        .size = sizeof o, .backend = r->o.backend, .path = path, .force = r->o.force || r->recut.left};
-    char store[4096];
-    snprintf(path, PATH_MAX, "%s%s", own, new_directory ? ".memext" : "");
-    const int err = mx_place_ask(&o, r->superseded != NULL, &r->why, store, storage, room);
-    return err < 0 ? err : mx_device_check_storage(r->backend, storage, own, &r->why);
+        .size = sizeof o, .backend = r->o.backend, .path = s->own, .force = r->o.force || r->recut.left};
+    char store[4096], parent[PATH_MAX];
+    uint64_t room;
+    struct stat st;
+    int err = mx_place_ask(&o, r->superseded != NULL, &r->why, store, &s->storage, &room);
+    if (err < 0) return err;
+    if (stat(s->own, &st) == 0 || stat(parent_of(s->own, parent), &st) == 0) s->device = st.st_dev;
+    s->room_bytes = (int64_t)room;
+    s->held_bytes = s->room_bytes + (int64_t)MX_DATA_OFFSET_BYTES - (int64_t)s->storage.bytes;
+    return 0;
+}
+
+static int64_t neighbours(const struct mx_run *r, int rank) {
+    const bool ring = r->whole.sides.side[MX_DIM_Z][0] == MX_SIDE_PERIODIC;
+    return ring ? 2 : (rank > 0) + (rank < r->ranks.ranks - 1);
+}
+
+/* Of the planes of a field of C that are beside those of a rank, one with fewer neighbours has fewer. */
+static int64_t fixed_bytes(const struct mx_run *r, int32_t i, int rank) {
+    const struct mx_fixed_layout *f = &r->report.layout.fixed[i];
+    const int64_t mine = r->o.problem.nz, its = r->ranks.first[rank + 1] - r->ranks.first[rank];
+    if (f->plane_pitch_bytes == 0) return f->bytes;
+    const int64_t beside = f->bytes - mine * f->plane_pitch_bytes;
+    return its * f->plane_pitch_bytes +
+           mx_min(beside, beside * neighbours(r, rank) / neighbours(r, r->ranks.rank));
 }
 
 /* Buffers are planes of one size. */
-static uint64_t bytes_of(const struct mx_run *r, int rank) {
+static int64_t bytes_of(const struct mx_run *r, int rank) {
     const int64_t more = r->ranks.first[rank + 1] - r->ranks.first[rank] - r->o.problem.nz;
-    int64_t plane = mx_run_buffers(r) * r->report.layout.plane_pitch_bytes;
+    int64_t bytes =
+        (int64_t)mx_run_stored_bytes(r) + more * mx_run_buffers(r) * r->report.layout.plane_pitch_bytes;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem); i++)
-        if (!r->report.layout.fixed[i].user_file) plane += r->report.layout.fixed[i].plane_pitch_bytes;
-    return mx_run_stored_bytes(r) + (uint64_t)(more * plane);
+        if (!r->report.layout.fixed[i].user_file)
+            bytes += fixed_bytes(r, i, rank) - r->report.layout.fixed[i].bytes;
+    return bytes;
+}
+
+/* Each rank looks by itself whether its Buffers fit, before there is a store of another. */
+static int look_at(struct mx_run *r, int rank, struct spot *s, int64_t *need) {
+    struct stat st;
+    bool make;
+    *s = (struct spot){.own = ""};
+    int err = mx_run_own_place(r, rank, s->own, sizeof s->own, &make);
+    if (err == 0 && !r->o.force) err = mx_run_refuse_leftover(r, rank);
+    if (err == 0) err = make && stat(s->own, &st) != 0 ? ask_parent(r, s) : ask_place(r, s);
+    if (err == 0) err = mx_device_check_storage(r->backend, &s->storage, s->own, &r->why);
+    *need = bytes_of(r, rank);
+    if (err < 0 || *need <= s->room_bytes) return err;
+    return mx_fail(
+        &r->why, -ENOSPC,
+        "rank %d: the Buffers need %s, but %.300s has %s for them; free space, name another place, "
+        "or choose a smaller problem",
+        rank, mx_size((uint64_t)*need).text, s->own, mx_size((uint64_t)mx_max(s->room_bytes, 0)).text);
 }
 
 static int put(struct mx_run *r, int rank, struct shelf *shelves, int64_t *n) {
-    char own[PATH_MAX - 16], path[PATH_MAX];
-    bool make;
-    struct mx_storage storage;
-    uint64_t room;
-    int err = mx_run_own_place(r, rank, own, sizeof own, &make);
-    if (err == 0) err = ask(r, own, make, path, &storage, &room);
-    if (err < 0) return err;
-    const dev_t device = device_of(path);
+    struct spot spot;
+    int64_t need;
+    const int err = look_at(r, rank, &spot, &need);
+    if (err < 0 || spot.storage.block_device) return err;
     struct shelf *s = shelves;
-    while (s < shelves + *n && s->device != device) s++;
+    while (s < shelves + *n && s->device != spot.device) s++;
     if (s == shelves + *n) {
-        *s = (struct shelf){.device = device, .room = (int64_t)storage.bytes};
-        snprintf(s->path, sizeof s->path, "%s", own);
+        *s = (struct shelf){.device = spot.device,
+                            .room_bytes = (int64_t)spot.storage.bytes - (int64_t)MX_DATA_OFFSET_BYTES};
+        snprintf(s->path, sizeof s->path, "%s", spot.own);
         ++*n;
     }
     s->stores++;
-    s->need += bytes_of(r, rank);
-    /* The blocks of a store that is replaced, or none. A run may begin where its superblocks have room, and
-     * need not have all that is in front of the Buffers. */
-    s->room += (int64_t)(room - storage.bytes) + (int64_t)(MX_DATA_OFFSET_BYTES - MX_SLOTS_BYTES);
+    s->growth_bytes += mx_max(need - spot.held_bytes, 0);
     return 0;
 }
 
@@ -88,13 +139,14 @@ int mx_run_ask_places(struct mx_run *r) {
     int64_t n = 0;
     int err = shelves != NULL ? 0 : mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
     for (int i = 0; i < ranks && err == 0; i++) err = put(r, i, shelves, &n);
-    for (int64_t i = 0; i < n && err == 0; i++)
-        if ((int64_t)shelves[i].need > shelves[i].room)
-            err = mx_fail(&r->why, -ENOSPC,
-                          "the Buffers of %lld ranks need %s, but the file system of %.300s has %s; free "
-                          "space, name another place, or choose a smaller problem",
-                          (long long)shelves[i].stores, mx_size(shelves[i].need).text, shelves[i].path,
-                          mx_size((uint64_t)mx_max(shelves[i].room, 0)).text);
+    for (const struct shelf *s = shelves; s < shelves + n && err == 0; s++)
+        if (s->growth_bytes > s->room_bytes)
+            err =
+                mx_fail(&r->why, -ENOSPC,
+                        "the Buffers of %lld ranks need %s more, but the file system of %.300s has %s; free "
+                        "space, name another place, or choose a smaller problem",
+                        (long long)s->stores, mx_size((uint64_t)s->growth_bytes).text, s->path,
+                        mx_size((uint64_t)mx_max(s->room_bytes, 0)).text);
     free(shelves);
     return err;
 }
