@@ -3,9 +3,11 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 
 import pytest
+from conftest import wait_until
 
 HEAD = """#define MX_NAME "broken"
 #define MX_RADIUS 1
@@ -350,6 +352,28 @@ def test_several_compile_the_same_kernel_at_once(kernel, memext, tmp_path):
         out, _ = process.communicate(timeout=600)
         assert process.returncode == 0 and "nothing wrong" in out, out
     assert len(kernel.entries()) == 1
+
+
+def test_one_compiles_for_all(memext, tmp_path):
+    """Ranks need the same kernel at the same time: one compiles it, and the others wait. They end when they are asked to, and nothing is left."""
+    compiler, log, go, cache = tmp_path / "compiler", tmp_path / "log", tmp_path / "go", tmp_path / "cache"
+    compiler.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exec cc --version\necho x >>{log}\nwhile [ ! -e {go} ]; do sleep 0.01; done\nexec cc "$@"\n')
+    compiler.chmod(0o755)
+    (tmp_path / "kernel.c").write_text(GOOD)
+    cache.mkdir()
+    env = {**os.environ, "CC": str(compiler), "XDG_CACHE_HOME": str(cache), "MEMEXT_ROWS": "2n"}
+    words = [str(w) for w in [memext.program, "run", "--kernel", tmp_path / "kernel.c", "--init", "random", "-n", 9, 9, 20, "-t", 3, "--ranks", 3,
+                              "--backend", "dram", "--dram", "64MiB", "--threads", 1, "--quiet"]]
+    run = subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    wait_until(log.exists, "a compilation", run)
+    os.killpg(run.pid, signal.SIGINT)
+    err = run.communicate(timeout=600)[1]
+    assert run.returncode == 5 and "interrupted" in err and log.read_text() == "x\n", err
+    assert list((cache / "memext" / "kernels").iterdir()) == []
+    go.touch(), log.unlink()
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0 and log.read_text() == "x\n", (done.stderr, log.read_text())
+    assert [path.suffix for path in (cache / "memext" / "kernels").iterdir()] == [".so"]
 
 
 def test_without_a_compiler(kernel):
