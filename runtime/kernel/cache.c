@@ -190,6 +190,7 @@ int mx_cache_claim(const char *name, const atomic_int *stop, mx_why *why, struct
     }
     const bool end = slept < 0 || is_asked_to_end(stop), alone = waited > 0 && err == 0 && has_failed(fd);
     if (err == 0 && !end && !alone && ftruncate(fd, 0) == 0) return out->fd = fd, 0;
+    if (err == 0 && end) unlink(out->path);
     if (fd >= 0) close(fd);
     return end ? mx_fail(why, -EINTR, "interrupted while another process compiled the kernel") : 0;
 }

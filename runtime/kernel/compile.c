@@ -142,7 +142,7 @@ static int compile_first(const struct mx_kernel_options *o, struct compiler *c, 
                          const char *directory, const struct names *n, int32_t number, double *cpu_s,
                          mx_why *why) {
     const pid_t child = start(c, n, directory, number, true);
-    const int status = child < 0 ? child : mx_compiler_wait(child, cpu_s);
+    const int status = child < 0 ? child : mx_compiler_wait(child, o->stop, cpu_s);
     struct mx_text messages = {0}, includes = {0};
     int err = 0;
     mx_text_read(n->messages[number], "", NULL, &messages);
@@ -183,7 +183,7 @@ static int fastest(const struct mx_kernel_options *o, struct compiler *c, const 
         const int32_t form = forms->number[i];
         if (mx_forms[form].rows > 1 && cpu_s >= LONG_S) continue;
         const pid_t child = start(c, n, directory, form, false);
-        const int status = child < 0 ? child : mx_compiler_wait(child, NULL);
+        const int status = child < 0 ? child : mx_compiler_wait(child, o->stop, NULL);
         if (status == 256 + SIGINT || status == 256 + SIGTERM)
             return explain_status(c, o, "", status, "", why);
         if (status != 0) continue;

@@ -28,9 +28,9 @@ int mx_compiler_ask(struct compiler *compiler, const char *directory, mx_why *wh
 /* Starts the program `path` with these words. It reads the file `from`, and its output goes to the file `to`.
  * Returns the child, or -errno. */
 pid_t mx_compiler_start(const char *path, char *const *words, const char *from, const char *to);
-/* Waits for a child. Returns its exit status, 256 + signal, or -errno; *cpu_s (may be NULL) is the CPU time
- * that it took. */
-int mx_compiler_wait(pid_t child, double *cpu_s);
+/* Waits for a child, which is asked to end when *stop (may be NULL) is not 0 any more. Returns its exit
+ * status, 256 + signal, or -errno; *cpu_s (may be NULL) is the CPU time that it took. */
+int mx_compiler_wait(pid_t child, const atomic_int *stop, double *cpu_s);
 
 /* The forms to compile: indices of mx_forms. */
 struct wanted {

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Never fast-math: sums keep their order, products are not fused, so that every machine gives the same bits.
@@ -63,11 +64,19 @@ pid_t mx_compiler_start(const char *path, char *const *words, const char *from, 
     return err < 0 ? err : child;
 }
 
-int mx_compiler_wait(pid_t child, double *cpu_s) {
+int mx_compiler_wait(pid_t child, const atomic_int *stop, double *cpu_s) {
+    const struct timespec step = {0, 500000};
     struct rusage used = {0};
     int status = 0;
-    while (wait4(child, &status, 0, &used) < 0)
-        if (errno != EINTR) return -errno;
+    for (pid_t ended = 0; ended != child;) {
+        ended = wait4(child, &status, stop != NULL ? WNOHANG : 0, &used);
+        if (ended < 0 && errno != EINTR) return -errno;
+        if (ended != 0 || stop == NULL) continue;
+        if (atomic_load(stop) == 0)
+            nanosleep(&step, NULL);
+        else
+            kill(child, SIGTERM), stop = NULL;
+    }
     if (cpu_s != NULL)
         *cpu_s = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
                  1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
@@ -124,13 +133,15 @@ int mx_compiler_ask(struct compiler *c, const char *directory, mx_why *why) {
     words[n] = NULL;
     snprintf(to, sizeof to, "%s/version", directory);
     const pid_t child = mx_compiler_start(c->path, words, "/dev/null", to);
-    const int status = child < 0 ? child : mx_compiler_wait(child, NULL);
+    const int status = child < 0 ? child : mx_compiler_wait(child, NULL, NULL);
     if (status == 0) {
         int err = mx_text_read(to, "the compiler's version", why, &c->version);
         if (err < 0) return err;
         c->gcc = strstr(c->version.data, "Free Software Foundation") != NULL;
         return 0;
     }
+    if (status == 256 + SIGINT || status == 256 + SIGTERM)
+        return mx_fail(why, -EINTR, "interrupted while the C compiler printed its version");
     return mx_fail(why, -ENOTSUP,
                    "the C compiler '%.200s' does not print its version (%s): set CC to gcc or clang, or give "
                    "a kernel that is compiled already (FILE.so)",
