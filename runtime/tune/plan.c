@@ -80,9 +80,10 @@ static int set_number(struct mx_plan *plan, const struct field *f, const char *w
     int saved = errno;
     errno = 0;
     long long number = strtoll(value, &end, 10);
+    const long long limit = f->kind == NUMBER64 ? INT64_MAX : INT32_MAX; /* the rest: mx_plan_check */
     int err = errno;
     errno = saved;
-    if (end == value || *end != 0 || err != 0 || number < 1 || number > f->most)
+    if (end == value || *end != 0 || err != 0 || number < 1 || number > limit)
         return refuse_number(word, f, why);
     if (f->kind == NUMBER64) *(int64_t *)((char *)plan + f->offset) = number;
     if (f->kind == NUMBER32) *(int32_t *)((char *)plan + f->offset) = (int32_t)number;

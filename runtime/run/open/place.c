@@ -112,34 +112,6 @@ int mx_run_check_extents(struct mx_run *r) {
                    mx_run_copied_fields(r), hashes ? ", or leave --integrity out" : "");
 }
 
-/* All ranks of a dry run, if they were on this machine. */
-static bool has_ranks_here(const struct mx_run *r) {
-    return mx_run_alone(r) && mx_run_ranks_of(r) > 1 && mx_run_ranks_here(r) == mx_run_ranks_of(r);
-}
-
-static int ask_for_room(struct mx_run *r, const struct mx_device_options *d) {
-    if (mx_machine_is_described(&r->o) || (!r->backend->anonymous && r->o.path == NULL)) return 0;
-    if (r->backend->anonymous || !mx_is_cut(&r->o.problem))
-        return mx_device_ask(d, r->superseded != NULL, &r->why);
-    return has_ranks_here(r) && !r->o.resume ? mx_run_ask_places(r) : 0;
-}
-
-/* Of another machine, and of ranks on several machines, nothing is known. */
-int mx_run_ask_place(struct mx_run *r) {
-    const struct mx_options *o = &r->o;
-    const struct mx_device_options d = {.size = sizeof d,
-                                        .backend = o->backend,
-                                        .path = o->path,
-                                        .expect_bytes = mx_run_stored_bytes(r),
-                                        .force = o->force || r->recut.left};
-    int err = mx_run_ask_outputs(r);
-    if (err == 0) err = ask_for_room(r, &d);
-    if (err == 0 || err == -ENOSPC || !o->plan_only) return err;
-    if (!o->quiet) mx_run_remark(r, "the run would be refused now: %s", r->why.text);
-    r->why.text[0] = 0;
-    return 0;
-}
-
 /* ------------------------------------------------------------------ accelerator */
 
 static int open_accel(struct mx_run *r) {

@@ -39,6 +39,10 @@ static int make_table(struct mx_run *r) {
     return mx_link_gather(q->link, MX_CHANNEL_RUN, &mine, sizeof mine, q->first, &r->why);
 }
 
+int64_t mx_run_planes_of(const struct mx_run *r, int rank) {
+    return r->ranks.first[rank + 1] - r->ranks.first[rank];
+}
+
 int mx_run_cut(struct mx_run *r) {
     r->whole = r->o.problem;
     if (mx_run_alone(r) && mx_run_ranks_of(r) > 1) { /* what one of them would do */

@@ -93,6 +93,8 @@ int mx_run_take_own_place(struct mx_run *r);
 int mx_run_take_folder(struct mx_run *r, const char *path);
 /* Checks that the store whose note was read belongs to this rank, of the same number of ranks. */
 int mx_run_check_rank(struct mx_run *r, const char *place);
+/* Returns how many planes a rank has, after mx_run_cut. */
+int64_t mx_run_planes_of(const struct mx_run *r, int rank);
 /* Makes r->o.problem this rank's part: by --rank-weights, or as in the stores of a resumed run. */
 int mx_run_cut(struct mx_run *r);
 /* Returns what --link says about the link. */
@@ -122,9 +124,6 @@ int mx_run_own_place(struct mx_run *r, int rank, char *own, size_t capacity, boo
 /* Refuses a new run (-EEXIST) where a cut of the planes has left a store of this rank that --resume would
  * continue. */
 int mx_run_refuse_leftover(struct mx_run *r, int rank);
-/* Of a dry run whose ranks would all be on this machine: would the run refuse their places, or would their
- * stores not fit? Errors as of mx_place_ask; -EEXIST, -ENOSPC. */
-int mx_run_ask_places(struct mx_run *r);
 /* All ranks take the same number of Buffers and the same seconds between commits. Their stores may disagree:
  * a run that was resumed with new values may have ended before every rank had stored them. */
 int mx_run_agree_commits(struct mx_run *r);

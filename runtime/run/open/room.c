@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* room.c - a dry run with ranks: would the stores of all of them fit? */
-#include "run/ranks/ranks.h"
+/* room.c - a dry run: would the run accept its place, and would its store fit, or those of all its ranks? */
+#include "run/open/open.h"
 
 #include "core/device.h"
 #include "core/place.h"
@@ -8,7 +8,7 @@
 #include "machine/machine.h"
 #include "machine/minmax.h"
 #include "machine/size.h"
-#include "run/open/open.h"
+#include "run/ranks/ranks.h"
 #include "run/state.h"
 
 #include <errno.h>
@@ -73,22 +73,22 @@ static int ask_place(struct mx_run *r, struct spot *s) {
 
 static int64_t neighbours(const struct mx_run *r, int rank) {
     const bool ring = r->whole.sides.side[MX_DIM_Z][0] == MX_SIDE_PERIODIC;
-    return ring ? 2 : (rank > 0) + (rank < r->ranks.ranks - 1);
+    return ring ? 2 : (rank > 0) + (rank < mx_run_ranks_of(r) - 1);
 }
 
 /* Of the planes of a field of C that are beside those of a rank, one with fewer neighbours has fewer. */
 static int64_t fixed_bytes(const struct mx_run *r, int32_t i, int rank) {
     const struct mx_fixed_layout *f = &r->report.layout.fixed[i];
-    const int64_t mine = r->o.problem.nz, its = r->ranks.first[rank + 1] - r->ranks.first[rank];
+    const int64_t mine = r->o.problem.nz, its = mx_run_planes_of(r, rank);
     if (f->plane_pitch_bytes == 0) return f->bytes;
+    const int64_t own = mx_has_neighbour(&r->o.problem, 0) + mx_has_neighbour(&r->o.problem, 1);
     const int64_t beside = f->bytes - mine * f->plane_pitch_bytes;
-    return its * f->plane_pitch_bytes +
-           mx_min(beside, beside * neighbours(r, rank) / neighbours(r, r->ranks.rank));
+    return its * f->plane_pitch_bytes + mx_min(beside, beside * neighbours(r, rank) / own);
 }
 
 /* Buffers are planes of one size. */
 static int64_t bytes_of(const struct mx_run *r, int rank) {
-    const int64_t more = r->ranks.first[rank + 1] - r->ranks.first[rank] - r->o.problem.nz;
+    const int64_t more = mx_run_planes_of(r, rank) - r->o.problem.nz;
     int64_t bytes =
         (int64_t)mx_run_stored_bytes(r) + more * mx_run_buffers(r) * r->report.layout.plane_pitch_bytes;
     for (int32_t i = 0; i < mx_fixed_count(&r->o.problem); i++)
@@ -133,8 +133,10 @@ static int put(struct mx_run *r, int rank, struct shelf *shelves, int64_t *n) {
     return 0;
 }
 
-int mx_run_ask_places(struct mx_run *r) {
-    const int ranks = r->ranks.ranks;
+/* Of ranks that would all be on this machine: would the run refuse their places, or would their stores not
+ * fit? Errors as of mx_place_ask; -EEXIST, -ENOSPC. */
+static int ask_places(struct mx_run *r) {
+    const int32_t ranks = mx_run_ranks_of(r);
     struct shelf *shelves = calloc((size_t)ranks, sizeof *shelves);
     int64_t n = 0;
     int err = shelves != NULL ? 0 : mx_fail(&r->why, -ENOMEM, "no memory for the ranks");
@@ -149,4 +151,32 @@ int mx_run_ask_places(struct mx_run *r) {
                         mx_size((uint64_t)mx_max(s->room_bytes, 0)).text);
     free(shelves);
     return err;
+}
+
+/* All ranks of a dry run, if they were on this machine. */
+static bool has_ranks_here(const struct mx_run *r) {
+    return mx_run_alone(r) && mx_run_ranks_of(r) > 1 && mx_run_ranks_here(r) == mx_run_ranks_of(r);
+}
+
+static int ask_for_room(struct mx_run *r, const struct mx_device_options *d) {
+    if (mx_machine_is_described(&r->o) || (!r->backend->anonymous && r->o.path == NULL)) return 0;
+    if (r->backend->anonymous || !mx_is_cut(&r->o.problem))
+        return mx_device_ask(d, r->superseded != NULL, &r->why);
+    return has_ranks_here(r) && !r->o.resume ? ask_places(r) : 0;
+}
+
+/* Of another machine, and of ranks on several machines, nothing is known. */
+int mx_run_ask_place(struct mx_run *r) {
+    const struct mx_options *o = &r->o;
+    const struct mx_device_options d = {.size = sizeof d,
+                                        .backend = o->backend,
+                                        .path = o->path,
+                                        .expect_bytes = mx_run_stored_bytes(r),
+                                        .force = o->force || r->recut.left};
+    int err = mx_run_ask_outputs(r);
+    if (err == 0) err = ask_for_room(r, &d);
+    if (err == 0 || err == -ENOSPC || !o->plan_only) return err;
+    if (!o->quiet) mx_run_remark(r, "the run would be refused now: %s", r->why.text);
+    r->why.text[0] = 0;
+    return 0;
 }
