@@ -96,7 +96,7 @@ struct mx_backend {
     int64_t (*move)(void *state, const struct mx_request *request);
     /* Returns when no request can touch DRAM any more, however long that takes. It is called at most once, by
      * the thread that submits, after the last submit and reap; only close follows. NULL: requests move data
-     * only within submit and reap. */
+     * only within submit, reap and move. */
     int (*drain)(void *state);
     /* Puts what was written on stable storage. NULL, or -ENOSYS: core calls fdatasync instead. Any thread. */
     int (*flush)(void *state);
