@@ -14,9 +14,10 @@
  *
  * What a tile reads and writes beside its own cells are its sides. Those in y the line's tile before has left
  * in L3; those in z, and the first level of a chunk, come from DRAM: kernels ask for them ahead, in small
- * portions, while they compute what is in L2 (ahead.h). A column keeps tiles short in x, so that they can be
- * long in y, z and levels in the same cache. Tiles that are whole at every level of a chunk are computed in
- * place (resident.h), unless frames in y or z copy rows of them (after.h).
+ * portions, while they compute what is in L2 (ahead.h), where that pays (mx_tiled_asks_ahead). A column keeps
+ * tiles short in x, so that they can be long in y, z and levels in the same cache. Tiles that are whole at
+ * every level of a chunk are computed in place (resident.h), unless frames in y or z copy rows of them
+ * (after.h).
  *
  * Columns whose tiles are computed in place are skewed by more than h: X = x + l * (cells of a vector), x
  * from 0 and not from h on, so that every level of a tile begins with a whole vector. That is a tile all the
@@ -71,6 +72,7 @@ static int tiled_create(const struct mx_engine_options *options, mx_why *why, mx
     e->slab = o->slab;
     e->tile = mx_tiled_rows(o);
     e->ct = mx_tiled_chunk(o);
+    e->asks_ahead = mx_tiled_asks_ahead(o);
     e->to_l2 = mx_tiled_small_l1(o);
     e->column = o->column > 0 ? o->column : mx_tiled_column(o);
     err =

@@ -29,7 +29,7 @@ struct mx_engine {
     struct mx_resident resident;
     int32_t threads;
     int64_t slab, tile, ct, column;
-    bool to_l2;                   /* prefetches go to L2 only */
+    bool asks_ahead, to_l2;       /* tiles prefetch; to L2 only */
     struct job job[MX_FLOW_JOBS]; /* job n is job[n % MX_FLOW_JOBS] */
 };
 
@@ -57,6 +57,8 @@ bool mx_tiled_in_place(const struct mx_engine_options *o);
 /* Returns the cells of a span of tiles in place; 0 = whole rows, or no tiles in place. */
 int64_t mx_tiled_span(const struct mx_engine_options *o);
 bool mx_tiled_small_l1(const struct mx_engine_options *o);
+/* Are lines prefetched that a tile will need? */
+bool mx_tiled_asks_ahead(const struct mx_engine_options *o);
 
 /* ---- tiled_job.c */
 

@@ -17,12 +17,16 @@
  * In two arrays: a tile takes half of L2; few rows and more planes, since the planes beside a tile come from
  * DRAM and the rows from L3. Rows of up to 6 KiB are best left whole: long runs suit the hardware's
  * prefetchers. Of longer ones what a chunk touches from one tile to the next no longer stays in L3; columns
- * of about a page do.
+ * of about a page do. An L2 of 2 MiB has room for twice the rows and twice the levels, in planes that take
+ * 0.4 of it: 1.1 to 1.3 times as fast (docs/notes/kernels.md, "An L2 of 2 MiB").
  *
  * Systems (runtime/system) are done in two arrays. A cell's row is then the rows of all fields, and half of
  * what it takes in C; columns are wide enough for the rows of each field to be more than a few lines. With
  * h > 1 what a tile reads beside its own cells outweighs L2, which need hold no more than the 2h+1 planes
- * that are read together: tiles lie in L3, and of 16 levels the tiles of two threads would fill it.
+ * that are read together: tiles lie in L3, and of 16 levels the tiles of two threads would fill it. An L2 of
+ * 2 MiB has room for the tiles of h = 2 and 3. Those of h >= 4 lie in L3, and are larger than beside a
+ * smaller L2, so that they read less beside themselves. They are not larger where L3 has no room for those of
+ * all threads, nor for many threads, for which a line would have too few of them.
  *
  * Grids of two dimensions have tiles of one row, and planes instead of rows: what a tile reads beside itself
  * are planes alone, so that more of them are better; and a call of the kernel, which is of one row, should
@@ -32,28 +36,38 @@ enum {
     PLACE_LEAST_PLANES = 12,
     PLACE_MOST_PLANES = 24,
     PLACE_ROW_BYTES = 12288,
-    PLACE_LARGE_CHUNK_LEVELS = 32,
     PLACE_FLAT_MOST_PLANES = 16,
     PLACE_FLAT_CHUNK_LEVELS = 22,
     TILE_ROWS = 4,
     COLUMN_TILE_ROWS = 6,
+    LARGE_TILE_ROWS = 8,
     LEAST_PLANES = 8,
     MOST_PLANES = 32,
     CHUNK_LEVELS = 16,
+    LARGE_CHUNK_LEVELS = 32,
     WHOLE_ROW_BYTES = 6144,
     COLUMN_BYTES = 4096,
     FLAT_COLUMN_BYTES = 8192,
     FLAT_MOST_PLANES = 64,
     SPAN_SIDE_BYTES = 64,
     COLUMN_FIELD_BYTES = 512,
+    LEAST_HIGH = 2, /* h */
+    LEAST_HIGH_LARGE = 4,
     HIGH_TILE_ROWS = 4, /* for each h */
     HIGH_LEAST_PLANES = 12,
     HIGH_MOST_PLANES = 24,
     HIGH_CHUNK_LEVELS = 8,
+    HIGH_LARGE_TILE_ROWS = 8, /* for each h */
+    HIGH_LARGE_MOST_PLANES = 64,
     SMALL_L1_BYTES = 32 << 10,
     COMMON_L2_BYTES = 1 << 20,
-    LARGE_L2_BYTES = 2 << 20
+    LARGE_L2_BYTES = 2 << 20,
+    FEW_THREADS = 8
 };
+
+/* Of an L2 of 2 MiB and more: what one array of a tile and half of its C take; of tiles that lie in L3, at
+ * most. */
+static const double LARGE_SHARE = 0.2, HIGH_LARGE_SHARE = 4.5;
 
 /* Of the row of all fields. */
 static int64_t column_bytes(const struct mx_problem *p) {
@@ -85,15 +99,23 @@ static bool has_columns(const struct mx_engine_options *o) {
     return o->row_pitch_bytes > WHOLE_ROW_BYTES + column_bytes(o->problem) - COLUMN_BYTES;
 }
 
-static bool has_high_tiles(const struct mx_engine_options *o) {
-    return o->problem->system != NULL && o->problem->h > 1 && !o->problem->flat;
-}
-
 static int64_t l2_bytes(const struct mx_engine_options *o) {
     return o->machine != NULL && o->machine->l2_bytes > 0 ? (int64_t)o->machine->l2_bytes : COMMON_L2_BYTES;
 }
 
 static bool has_large_l2(const struct mx_engine_options *o) { return l2_bytes(o) >= LARGE_L2_BYTES; }
+
+static bool has_high_tiles(const struct mx_engine_options *o) {
+    return o->problem->system != NULL && !o->problem->flat &&
+           o->problem->h >= (has_large_l2(o) ? LEAST_HIGH_LARGE : LEAST_HIGH);
+}
+
+/* Of few threads, whose tiles L3 holds: two arrays of what own_planes allows, and C. */
+static bool has_larger_high_tiles(const struct mx_engine_options *o) {
+    const double tiles = 2 * HIGH_LARGE_SHARE * (double)l2_bytes(o) * o->threads;
+    return has_high_tiles(o) && has_large_l2(o) && o->threads <= FEW_THREADS &&
+           tiles <= (double)o->machine->l3_bytes;
+}
 
 /* What is asked for ahead is needed a level later, when as many bytes as L1 has were computed several times
  * over. Into an L1 of 32 KiB it would push out rows that the kernel still reads: on Zen 4 prefetches for L2
@@ -101,6 +123,12 @@ static bool has_large_l2(const struct mx_engine_options *o) { return l2_bytes(o)
  * quarter, where of prefetches for L1 it drops few. */
 bool mx_tiled_small_l1(const struct mx_engine_options *o) {
     return o->machine != NULL && o->machine->l1_bytes > 0 && o->machine->l1_bytes <= SMALL_L1_BYTES;
+}
+
+/* Row functions cannot ask between two vectors, so that what is asked for comes in bursts of some rows.
+ * Beside an L2 of 2 MiB they do better without. */
+bool mx_tiled_asks_ahead(const struct mx_engine_options *o) {
+    return o->problem->system == NULL || !has_large_l2(o);
 }
 
 /* That a kernel does together, 4 at least; of f32, 4 were found to be better than the 6 of AVX-512
@@ -117,20 +145,37 @@ static bool has_flat_tiles(const struct mx_engine_options *o) {
            (o->tile == 0 || o->tile == flat_rows(o));
 }
 
+/* What a tile takes for each of its rows in a plane: in one array, and half of it in C. */
+static double row_bytes(const struct mx_engine_options *o) {
+    const double state =
+        mx_tiled_in_place(o) && mx_tiled_span(o) > 0
+            ? (double)(mx_tiled_span(o) * mx_dtype_bytes(o->problem->dtype) + SPAN_SIDE_BYTES)
+        : has_columns(o) ? (double)column_bytes(o->problem)
+                         : (double)o->row_pitch_bytes;
+    const double fixed_row =
+        (double)(mx_fixed_cell_bytes(o->problem) * (o->problem->nx + 2 * (int64_t)o->problem->h));
+    const double fixed = fixed_row / 2 * state / (double)o->row_pitch_bytes;
+    return state + fixed;
+}
+
 int64_t mx_tiled_rows(const struct mx_engine_options *o) {
     if (o->tile > 0) return o->tile;
     if (o->problem->flat) return 1;
     if (has_flat_tiles(o)) return flat_rows(o);
-    if (has_high_tiles(o)) return HIGH_TILE_ROWS * (int64_t)o->problem->h;
-    return mx_tiled_in_place(o) ? PLACE_ROWS : has_columns(o) ? COLUMN_TILE_ROWS : TILE_ROWS;
+    const int64_t h = o->problem->h;
+    if (has_high_tiles(o)) return h * (has_larger_high_tiles(o) ? HIGH_LARGE_TILE_ROWS : HIGH_TILE_ROWS);
+    if (mx_tiled_in_place(o)) return PLACE_ROWS;
+    const bool large =
+        has_large_l2(o) && row_bytes(o) * LARGE_TILE_ROWS * LEAST_PLANES <= LARGE_SHARE * l2_bytes(o);
+    return large ? LARGE_TILE_ROWS : has_columns(o) ? COLUMN_TILE_ROWS : TILE_ROWS;
 }
 
 /* Of a call with many of them. */
 static int64_t common_chunk(const struct mx_engine_options *o) {
     if (o->ct > 0) return o->ct;
     if (has_flat_tiles(o)) return PLACE_FLAT_CHUNK_LEVELS;
-    if (mx_tiled_in_place(o) && has_large_l2(o)) return PLACE_LARGE_CHUNK_LEVELS;
-    return has_high_tiles(o) ? HIGH_CHUNK_LEVELS : CHUNK_LEVELS;
+    if (has_high_tiles(o)) return HIGH_CHUNK_LEVELS;
+    return has_large_l2(o) ? LARGE_CHUNK_LEVELS : CHUNK_LEVELS;
 }
 
 /* Four chunks of 16 and 17 levels rather than five of 13: half as many again in a chunk cost little, the
@@ -145,28 +190,23 @@ static int64_t even(double planes) { return (int64_t)((planes + 1) / 2) * 2; }
 
 /* The engine's own choice. */
 static int64_t own_planes(const struct mx_engine_options *o) {
-    const double l2 = (double)l2_bytes(o), place = has_large_l2(o) ? 0.2 : 0.4;
+    const double l2 = (double)l2_bytes(o), place = has_large_l2(o) ? LARGE_SHARE : 0.4;
+    const double pair = has_large_l2(o) ? LARGE_SHARE : 0.25;
     const int64_t most = has_flat_tiles(o) ? PLACE_FLAT_MOST_PLANES : PLACE_MOST_PLANES;
-    const double state =
-        mx_tiled_in_place(o) && mx_tiled_span(o) > 0
-            ? (double)(mx_tiled_span(o) * mx_dtype_bytes(o->problem->dtype) + SPAN_SIDE_BYTES)
-        : has_columns(o) ? (double)column_bytes(o->problem)
-                         : (double)o->row_pitch_bytes;
-    const double fixed_row =
-        (double)(mx_fixed_cell_bytes(o->problem) * (o->problem->nx + 2 * (int64_t)o->problem->h));
-    const double fixed = fixed_row / 2 * state / (double)o->row_pitch_bytes;
-    const double tile = (state + fixed) * (double)mx_tiled_rows(o);
+    const double tile = row_bytes(o) * (double)mx_tiled_rows(o);
     if (mx_tiled_in_place(o)) return mx_max(PLACE_LEAST_PLANES, mx_min(even(place * l2 / tile), most));
+    if (has_larger_high_tiles(o))
+        return mx_max(HIGH_LEAST_PLANES, mx_min(even(HIGH_LARGE_SHARE * l2 / tile), HIGH_LARGE_MOST_PLANES));
     if (has_high_tiles(o)) return mx_max(HIGH_LEAST_PLANES, mx_min(even(1.6 * l2 / tile), HIGH_MOST_PLANES));
     const int64_t most_planes = o->problem->flat ? FLAT_MOST_PLANES : MOST_PLANES;
-    return mx_max(LEAST_PLANES, mx_min(even(l2 / 4 / tile), most_planes));
+    return mx_max(LEAST_PLANES, mx_min(even(pair * l2 / tile), most_planes));
 }
 
 /* A call has a line for each thread at least, and where it has one slab its chunks are cut for that: of 32
  * levels 32 threads would have one each, and nothing of a tile would stay in L2. So a call of many threads
  * moves on by several slabs. In simulation (docs/notes/many-cores.md) 2 slabs for 16 threads, 4 for
  * 32 and 64 are 1.2 to 2.2 times as fast as one. */
-enum { FEW_THREADS = 8, MOST_SLABS = 4 };
+enum { MOST_SLABS = 4 };
 
 static int64_t slabs_a_call(const struct mx_engine_options *o) {
     return mx_max(1, mx_min(mx_ceil_div(o->threads, FEW_THREADS), MOST_SLABS));
@@ -190,13 +230,13 @@ struct mx_engine_options mx_tiled_of_tile(const struct mx_engine_options *o) {
 
 /* A tile of s planes and c levels reads, beside what it computes, 2h planes below each level and, from DRAM,
  * its first level; r rows make few tiles, and the threads share them badly; rows of whole pages compete for
- * L1. Measured on 512^2 cells a plane (s = 2 to 16; 4 to 64 levels a call; 64 to 510 rows): time per update
- * goes as (1 + 2.7 h/s) (1 + 2.4/c) (1 + 8/r), and 1.15 for such rows. High tiles, which lie in L3 and do
- * more for each line, lose less with few planes: 1 + 0.8 h/s (wave of order 8, s = 12 to 24). */
+ * L1. Measured on 512^2 cells a plane (s = 2 to 16; 4 to 64 levels a call; 64 to 510 rows; h = 1): time per
+ * update goes as (1 + 2.7/s) (1 + 2.4/c) (1 + 8/r), and 1.15 for such rows. With h the time of the cells
+ * grows as well as those planes: in rings of star13 and star25 the loss is 1 + 2/s to 1 + 2.7/s. High tiles,
+ * which lie in L3 and do more for each line, lose 1 + 0.8 h/s (wave of order 8, s = 12 to 64). */
 static double tile_seconds(const struct mx_engine_options *o, int64_t slab, int64_t levels, int64_t rows) {
-    const double planes = has_high_tiles(o) ? 0.8 : 2.7;
-    return (1 + planes * (double)o->problem->h / (double)slab) * (1 + 2.4 / (double)levels) *
-           (1 + 8 / (double)rows);
+    const double planes = has_high_tiles(o) ? 0.8 * o->problem->h : 2.7;
+    return (1 + planes / (double)slab) * (1 + 2.4 / (double)levels) * (1 + 8 / (double)rows);
 }
 
 /* Levels of a chunk, of as many chunks as the threads of a call need lines (plan_job). */

@@ -78,6 +78,7 @@ static void list_ahead(const mx_engine *e, const struct line *line, int64_t tile
     const int64_t h = e->work.h;
     list->runs = list->bytes = 0;
     list->to_l2 = e->to_l2;
+    if (!e->asks_ahead) return;
     if (l + 1 < line->l1) {
         const struct mx_window w = read_at_level(a, l + 1, &e->work), next = mx_window_at(a, l + 1);
         struct mx_box box = box_of(e, line, tile, l + 1);

@@ -95,14 +95,13 @@ double mx_rates_share(const struct mx_problem *p) {
     return bytes > 0 ? 16.0 / (double)bytes : 1;
 }
 
-void mx_rates_of_system(struct mx_rates *r, const struct mx_problem *problem, int32_t threads) {
+void mx_rates_of_problem(struct mx_rates *r, const struct mx_problem *problem, int32_t threads) {
     const double share = mx_rates_share(problem) * threads;
-    if (problem->system == NULL) return;
-    if (!(r->iblock_updates_per_s > 0))
+    if (problem->system == NULL && problem->h == 1) return;
+    if (problem->system != NULL && !(r->iblock_updates_per_s > 0))
         r->iblock_updates_per_s = MX_DEFAULT_IBLOCK_UPDATES_PER_S_AND_CORE * share;
     if (!(r->tiled_updates_per_s > 0))
-        r->tiled_updates_per_s =
-            MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE * MX_DEFAULT_TILED_SHARE_OF_KERNELS * share;
+        r->tiled_updates_per_s = MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE * MX_DEFAULT_TILED_SHARE * share;
 }
 
 /* ------------------------------------------------------------------ keys */

@@ -75,8 +75,9 @@ struct mx_rates {
 #define MX_DEFAULT_COPY_BYTES_PER_S_AND_CORE 3.0e9
 /* In tiles, where data comes from cache, kernels of users reach this share of the rate that their bytes
  * suggest: they compute more per byte, and are compiled, not written by hand. (One core, AVX2, rows in cache:
- * 0.3 to 0.7.) */
-#define MX_DEFAULT_TILED_SHARE_OF_KERNELS 0.4
+ * 0.3 to 0.7.) So do built-in stencils of radius 2 and more, which have tiles in two arrays. (Two cores,
+ * AVX-512: star13 in f64 0.3 to 0.4 of star7.) */
+#define MX_DEFAULT_TILED_SHARE 0.4
 
 /* Fills the fields that are 0: from fields that are set if one follows from another (mixed = the harmonic
  * mean of read and write, slab = iblock), otherwise from the defaults above. threads >= 1. */
@@ -85,10 +86,10 @@ void mx_rates_complete(struct mx_rates *rates, int32_t threads);
 /* Returns the guessed rate of a user's kernel, as a share of that of a built-in stencil. It is guessed from
  * the bytes that a step of one cell reads and writes (star7 in f64: 16). 1 without a system. */
 double mx_rates_share(const struct mx_problem *problem);
-/* For systems only: fills compute rates that are 0 from the defaults and that share. Call it before
- * mx_rates_complete.
+/* For systems, and stencils of radius 2 and more: fills compute rates that are 0 from the defaults and these
+ * shares. Call it before mx_rates_complete.
  */
-void mx_rates_of_system(struct mx_rates *rates, const struct mx_problem *problem, int32_t threads);
+void mx_rates_of_problem(struct mx_rates *rates, const struct mx_problem *problem, int32_t threads);
 
 /* The cache of measured rates: ${XDG_CACHE_HOME:-~/.cache}/memext/rates.json, one object {"device": {KEY:
  * rates}, "compute": {KEY: rates}}. A KEY contains everything that the figures depend on, so that a changed

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Engines against the in-order execution of an advance by the plain kernel, bit by bit. */
 #include "effort.h"
+#include "engine/tiled.h"
 #include "engine_world.h"
 
 enum { SHARE = 3 }; /* one of so many cases in a short run: test_conformance draws the same engines too */
@@ -231,6 +232,60 @@ Test(engine, sizes_suit_the_caches) {
         cr_assert_eq(plan.ct, rows[i].expected_ct, "row %zu: ct %lld", i, (long long)plan.ct);
         cr_assert_leq(ops->efficiency(&o), 1.0);
         ops->free(engine);
+    }
+}
+
+static void no_row(const struct mx_row *r) { (void)r; }
+
+/* Of 254 cells a row, in two arrays. h 0: the built-in star13. An L2 of 2 MiB has larger tiles, unless rows
+ * are so long that few planes fit; of h >= 4 only for few threads, and where L3 has room for their tiles. */
+Test(engine, sizes_in_two_arrays_suit_the_caches) {
+    static const struct {
+        int64_t l2, l3, threads, h, fields, pitch, expected_tile, expected_slab, expected_ct;
+        bool asks_ahead;
+    } rows[] = {
+        {1 << 20, 480 << 20, 2, 0, 1, 2048, 4, 32, 16, true},
+        {2 << 20, 480 << 20, 2, 0, 1, 2048, 8, 26, 32, true},
+        {1 << 20, 480 << 20, 2, 1, 1, 2048, 4, 32, 16, true},
+        {2 << 20, 480 << 20, 2, 1, 1, 2048, 8, 26, 32, false},
+        {2 << 20, 480 << 20, 2, 1, 3, 6144, 8, 8, 32, false},
+        {2 << 20, 480 << 20, 2, 1, 19, 9728, 4, 10, 32, false},
+        {2 << 20, 480 << 20, 2, 3, 1, 2048, 8, 26, 32, false},
+        {1 << 20, 480 << 20, 2, 4, 1, 2048, 16, 24, 8, true},
+        {2 << 20, 480 << 20, 2, 4, 1, 2048, 32, 64, 8, false},
+        {2 << 20, 480 << 20, 8, 4, 1, 2048, 32, 64, 8, false},
+        {2 << 20, 480 << 20, 9, 4, 1, 2048, 16, 24, 8, false},
+        {2 << 20, 36 << 20, 2, 4, 1, 2048, 32, 64, 8, false},
+        {2 << 20, 35 << 20, 2, 4, 1, 2048, 16, 24, 8, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct mx_system s = {.name = "any",
+                              .h = (int32_t)rows[i].h,
+                              .n_field = {(int32_t)rows[i].fields, (int32_t)rows[i].fields},
+                              .row = {no_row}};
+        struct mx_problem p = {.nx = 254, .ny = 254, .nz = 254, .h = 2, .nt = 128, .dtype = MX_F64};
+        if (rows[i].h > 0)
+            p.system = &s, p.h = s.h;
+        else
+            strcpy(p.stencil, "star13");
+        const struct mx_machine m = {.cores = 2,
+                                     .sockets = 1,
+                                     .l1_bytes = 48 << 10,
+                                     .l2_bytes = (uint64_t)rows[i].l2,
+                                     .l3_bytes = (uint64_t)rows[i].l3};
+        struct mx_engine_options o = {.problem = &p,
+                                      .machine = &m,
+                                      .row_pitch_bytes = rows[i].pitch,
+                                      .threads = (int32_t)rows[i].threads,
+                                      .levels = 128,
+                                      .rows = 254};
+        o = mx_tiled_of_tile(&o);
+        cr_assert_eq(mx_tiled_rows(&o), rows[i].expected_tile, "row %zu: tile %lld", i,
+                     (long long)mx_tiled_rows(&o));
+        cr_assert_eq(o.slab, rows[i].expected_slab, "row %zu: slab %lld", i, (long long)o.slab);
+        cr_assert_eq(mx_tiled_chunk(&o), rows[i].expected_ct, "row %zu: ct %lld", i,
+                     (long long)mx_tiled_chunk(&o));
+        cr_assert_eq(mx_tiled_asks_ahead(&o), rows[i].asks_ahead, "row %zu", i);
     }
 }
 

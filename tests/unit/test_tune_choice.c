@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Rates of a kernel that was never measured follow from the bytes of a cell; given ones stay. */
-Test(tune, rates_of_systems) {
+Test(tune, rates_of_kernels) {
     struct mx_problem p = make_problem(64, 64, 64, 1, 1, 8);
     struct mx_system system;
     struct mx_rates r = {.iblock_updates_per_s = 5e6};
@@ -22,13 +22,32 @@ Test(tune, rates_of_systems) {
     make_system(&p, MX_LEAPFROG, &system);
     system.n_fixed = 1, system.fixed[0].dtype = MX_F64;
     cr_expect(mx_rates_share(&p) == 0.5);
-    mx_rates_of_system(&r, &p, 4);
+    mx_rates_of_problem(&r, &p, 4);
     mx_rates_complete(&r, 4);
     cr_expect(r.iblock_updates_per_s == 5e6);
-    const double share = MX_DEFAULT_TILED_SHARE_OF_KERNELS;
+    const double share = MX_DEFAULT_TILED_SHARE;
     cr_expect_float_eq(r.tiled_updates_per_s, 2 * share * MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE, 1);
     make_system(&p, MX_STAGGERED, &system);
     cr_expect(mx_rates_share(&p) == 16.0 / 48);
+}
+
+/* A built-in stencil of radius 2 and more has tiles in two arrays, so that it is guessed to be slower. */
+Test(tune, rates_of_stencils) {
+    static const struct {
+        int32_t h;
+        double share;
+    } rows[] = {{1, 1}, {2, MX_DEFAULT_TILED_SHARE}, {8, MX_DEFAULT_TILED_SHARE}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct mx_problem p = make_problem(64, 64, 64, 1, rows[i].h, 8);
+        struct mx_rates r = {0}, given = {.tiled_updates_per_s = 7e8};
+        mx_rates_of_problem(&r, &p, 4);
+        mx_rates_complete(&r, 4);
+        cr_expect_float_eq(r.tiled_updates_per_s, 4 * rows[i].share * MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE,
+                           1);
+        cr_expect_float_eq(r.iblock_updates_per_s, 4 * MX_DEFAULT_IBLOCK_UPDATES_PER_S_AND_CORE, 1);
+        mx_rates_of_problem(&given, &p, 4);
+        cr_expect(given.tiled_updates_per_s == 7e8);
+    }
 }
 
 /* With nothing named: the choice takes at most 2 % longer than any candidate; on dram it is direct; a plan
