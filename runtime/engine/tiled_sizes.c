@@ -18,7 +18,7 @@
  * DRAM and the rows from L3. Rows of up to 6 KiB are best left whole: long runs suit the hardware's
  * prefetchers. Of longer ones what a chunk touches from one tile to the next no longer stays in L3; columns
  * of about a page do. An L2 of 2 MiB has room for twice the rows and twice the levels, in planes that take
- * 0.4 of it: 1.1 to 1.3 times as fast (docs/notes/kernels.md, "An L2 of 2 MiB").
+ * 0.4 of it: 1.04 to 1.4 times as fast (docs/notes/kernels.md, "An L2 of 2 MiB").
  *
  * Systems (runtime/system) are done in two arrays. A cell's row is then the rows of all fields, and half of
  * what it takes in C; columns are wide enough for the rows of each field to be more than a few lines. With
@@ -65,8 +65,8 @@ enum {
     FEW_THREADS = 8
 };
 
-/* Of an L2 of 2 MiB and more: what one array of a tile and half of its C take; of tiles that lie in L3, at
- * most. */
+/* One array of a tile and half of its C take this share of an L2 of 2 MiB and more. Tiles that lie in L3 take
+ * at most the second one. */
 static const double LARGE_SHARE = 0.2, HIGH_LARGE_SHARE = 4.5;
 
 /* Of the row of all fields. */
@@ -110,7 +110,7 @@ static bool has_high_tiles(const struct mx_engine_options *o) {
            o->problem->h >= (has_large_l2(o) ? LEAST_HIGH_LARGE : LEAST_HIGH);
 }
 
-/* Of few threads, whose tiles L3 holds: two arrays of what own_planes allows, and C. */
+/* Few threads have larger tiles, if L3 holds those of all: two arrays of what own_planes allows, and C. */
 static bool has_larger_high_tiles(const struct mx_engine_options *o) {
     const double tiles = 2 * HIGH_LARGE_SHARE * (double)l2_bytes(o) * o->threads;
     return has_high_tiles(o) && has_large_l2(o) && o->threads <= FEW_THREADS &&
