@@ -231,9 +231,10 @@ struct mx_engine_options mx_tiled_of_tile(const struct mx_engine_options *o) {
 /* A tile of s planes and c levels reads, beside what it computes, 2h planes below each level and, from DRAM,
  * its first level; r rows make few tiles, and the threads share them badly; rows of whole pages compete for
  * L1. Measured on 512^2 cells a plane (s = 2 to 16; 4 to 64 levels a call; 64 to 510 rows; h = 1): time per
- * update goes as (1 + 2.7/s) (1 + 2.4/c) (1 + 8/r), and 1.15 for such rows. With h the time of the cells
- * grows as well as those planes: in rings of star13 and star25 the loss is 1 + 2/s to 1 + 2.7/s. High tiles,
- * which lie in L3 and do more for each line, lose 1 + 0.8 h/s (wave of order 8, s = 12 to 64). */
+ * update goes as (1 + 2.7/s) (1 + 2.4/c) (1 + 8/r), and 1.15 for such rows (1.00 to 1.04 beside an L2 of
+ * 2 MiB: docs/notes/kernels.md, "Cubes"). With h the time of the cells grows as well as those planes: in
+ * rings of star13 and star25 the loss is 1 + 2/s to 1 + 2.7/s. High tiles, which lie in L3 and do more for
+ * each line, lose 1 + 0.8 h/s (wave of order 8, s = 12 to 64). */
 static double tile_seconds(const struct mx_engine_options *o, int64_t slab, int64_t levels, int64_t rows) {
     const double planes = has_high_tiles(o) ? 0.8 * o->problem->h : 2.7;
     return (1 + planes / (double)slab) * (1 + 2.4 / (double)levels) * (1 + 8 / (double)rows);
@@ -255,7 +256,8 @@ double mx_tiled_efficiency(const struct mx_engine_options *o) {
     const int64_t slab = mx_min(mx_tiled_of_tile(o).slab, most), levels = levels_of_chunk(o, slab);
     const double best = tile_seconds(o, most, ct, o->problem->ny);
     const double given = tile_seconds(o, slab, levels, mx_max(1, mx_min(o->rows, o->problem->ny)));
-    return best / given / (o->row_pitch_bytes % 4096 == 0 ? 1.15 : 1);
+    const double whole_pages = has_large_l2(o) ? 1.03 : 1.15;
+    return best / given / (o->row_pitch_bytes % 4096 == 0 ? whole_pages : 1);
 }
 
 int64_t mx_tiled_column(const struct mx_engine_options *o) {

@@ -75,12 +75,17 @@ bool mx_job_may_file(const struct job *job) {
  * or, where those are the same, by half the bytes. */
 static const double side_file_gain = 0.95, side_file_saving = 0.5;
 
-/* What a side file may move at most to pay, 0 = anything: where computing decides it saves no seconds, for as
- * many cells are computed by any plan. */
+/* What a side file may move at most to pay, 0 = anything: where computing decides, in slabs that are not
+ * thinner than the engine would choose, it saves no seconds, for as many cells are computed by any plan. */
 static double most_that_pays(const struct job *job) {
     if (!job->found) return 0;
-    struct mx_seconds s = seconds_of(job);
-    return s.compute_s > side_file_gain * s.total_s ? side_file_saving * job->best.cost : job->best.cost;
+    const struct mx_seconds s = seconds_of(job);
+    struct mx_plan own = job->best.plan;
+    own.slab = 0;
+    mx_job_complete(job, &own);
+    const bool thin = job->best.plan.slab < own.slab;
+    return !thin && s.compute_s > side_file_gain * s.total_s ? side_file_saving * job->best.cost
+                                                             : job->best.cost;
 }
 
 static bool pays(const struct job *filed, const struct job *job) {

@@ -235,6 +235,30 @@ Test(engine, sizes_suit_the_caches) {
     }
 }
 
+/* Rows of whole pages compete for places in L1: less beside an L2 of 2 MiB, whose processors have an L1 of 12
+ * ways. */
+Test(engine, rows_of_whole_pages_cost_what_was_measured) {
+    static const struct {
+        int64_t l2;
+        double cost;
+    } rows[] = {{1 << 20, 1.15}, {2 << 20, 1.03}};
+    struct mx_problem p = {.nx = 510, .ny = 510, .nz = 510, .h = 1, .nt = 128, .dtype = MX_F64};
+    strcpy(p.stencil, "star7");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct mx_machine m = {
+            .cores = 1, .sockets = 1, .l1_bytes = 48 << 10, .l2_bytes = (uint64_t)rows[i].l2};
+        struct mx_engine_options o = {.problem = &p,
+                                      .machine = &m,
+                                      .row_pitch_bytes = 4160,
+                                      .threads = 1,
+                                      .levels = 64,
+                                      .rows = 510};
+        const double apart = mx_engine_tiled.efficiency(&o);
+        o.row_pitch_bytes = 4096;
+        cr_expect_float_eq(apart / mx_engine_tiled.efficiency(&o), rows[i].cost, 0.001);
+    }
+}
+
 static void no_row(const struct mx_row *r) { (void)r; }
 
 /* Of 254 cells a row, in two arrays. h 0: the built-in star13. An L2 of 2 MiB has larger tiles, unless rows

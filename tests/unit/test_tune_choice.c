@@ -285,6 +285,25 @@ Test(tune, seams_in_a_side_file) {
     }
 }
 
+/* Where computing decides a side file pays as well, if it leaves DRAM to slabs that are not thin: whole
+ * planes of 43 levels have room for slabs of 5. */
+Test(tune, a_side_file_makes_slabs_thicker) {
+    struct mx_machine m = {
+        .cores = 2, .sockets = 1, .l1_bytes = 48 << 10, .l2_bytes = 2 << 20, .l3_bytes = 32 << 20};
+    struct mx_problem p = make_problem(510, 510, 510, 128, 1, 8);
+    const struct mx_tune_request q = {
+        .problem = &p,
+        .machine = &m,
+        .dram_bytes = 256 * MIB,
+        .offset_align_bytes = 512,
+        .rates = {.read_bytes_per_s = 8e9, .write_bytes_per_s = 8e9, .mixed_bytes_per_s = 1.3e9}};
+    const struct mx_tune_result r = tuned(&q, ""), dram = tuned(&q, MX_SEAMS_IN_DRAM);
+    cr_expect(dram.plan.slab < 8 && dram.seconds.compute_s > 0.95 * dram.seconds.total_s,
+              "slab %d, %g of %g s", (int)dram.plan.slab, dram.seconds.compute_s, dram.seconds.total_s);
+    cr_expect(strcmp(r.plan.seams, MX_SEAMS_IN_FILE) == 0, "faces in '%s'", r.plan.seams);
+    cr_expect(r.plan.slab > dram.plan.slab && r.seconds.total_s < 0.95 * dram.seconds.total_s);
+}
+
 /* The predictions follow the rates: a device twice as slow never makes a plan faster, and when I/O decides,
  * redundant takes longer sweeps as the device gets slower. */
 Test(tune, redundant_trades_compute_for_io) {
