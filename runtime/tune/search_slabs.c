@@ -46,15 +46,21 @@ static void search_slab(struct job *job, int64_t slab, int64_t ahead, double gai
     job->best = other.best;
 }
 
+/* Planes of a slab as the engine chooses them, or as they are asked for. */
+static int64_t own_slab(const struct job *job) {
+    struct mx_plan plan = mx_job_with_block(job, job->problem.ny, job->problem.nz, 1);
+    mx_job_complete(job, &plan);
+    return plan.slab;
+}
+
 /* The engine's slab is the best for computing; thinner ones leave more DRAM to the levels. */
 static void search_thinner(struct job *job) {
     static const int64_t twelfths[] = {10, 8, 6, 4, 3, 2, 1, 0};
-    struct mx_plan plan = mx_job_with_block(job, job->problem.ny, job->problem.nz, 1);
-    mx_job_complete(job, &plan);
-    int64_t last = plan.slab;
+    const int64_t own = own_slab(job);
+    int64_t last = own;
     if (job->request->manual.ahead == 0 && job->base.ahead > 1) search_slab(job, last, 1, one_ahead_gain);
     for (size_t i = 0; i < sizeof twelfths / sizeof twelfths[0] && last > 1; i++) {
-        const int64_t slab = mx_max(1, plan.slab * twelfths[i] / 12);
+        const int64_t slab = mx_max(1, own * twelfths[i] / 12);
         if (slab == last) continue;
         last = slab;
         search_slab(job, slab, job->base.ahead, 1);
@@ -75,17 +81,14 @@ bool mx_job_may_file(const struct job *job) {
  * or, where those are the same, by half the bytes. */
 static const double side_file_gain = 0.95, side_file_saving = 0.5;
 
-/* What a side file may move at most to pay, 0 = anything: where computing decides, in slabs that are not
- * thinner than the engine would choose, it saves no seconds, for as many cells are computed by any plan. */
+/* What a side file may move at most to pay, 0 = anything. Where computing decides, in slabs that are as thick
+ * as they may be, it saves no seconds: any plan computes as many cells. */
 static double most_that_pays(const struct job *job) {
     if (!job->found) return 0;
     const struct mx_seconds s = seconds_of(job);
-    struct mx_plan own = job->best.plan;
-    own.slab = 0;
-    mx_job_complete(job, &own);
-    const bool thin = job->best.plan.slab < own.slab;
-    return !thin && s.compute_s > side_file_gain * s.total_s ? side_file_saving * job->best.cost
-                                                             : job->best.cost;
+    const bool computes = s.compute_s > side_file_gain * s.total_s;
+    return computes && job->best.plan.slab >= own_slab(job) ? side_file_saving * job->best.cost
+                                                            : job->best.cost;
 }
 
 static bool pays(const struct job *filed, const struct job *job) {
