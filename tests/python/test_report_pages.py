@@ -127,7 +127,7 @@ def test_what_others_took_is_said_beside_an_error():
 
 def test_regret_is_drawn_for_each_choice():
     drawn = overview.regret(made.rivals(0.5))
-    assert drawn.rows == [["any blk", "2", "6", drawn.rows[0][3]]] and drawn.rows[0][3].startswith("2.000")
+    assert drawn.rows == [["regret blk", "2", "6", drawn.rows[0][3]]] and drawn.rows[0][3].startswith("2.000")
     assert overview.regret({}) is None
 
 

@@ -194,7 +194,7 @@ def predicted(ratio=1.05):
 
 
 def rivals(other=1.3):
-    return plan("any", group({"run": "blk"}, 4.0, plan={"tuner": "blk", "bt": 9}), group({"run": "other"}, 4.0 * other, plan={"tuner": "manual", "bt": 4}))
+    return plan("regret", group({"run": "blk"}, 4.0, plan={"tuner": "blk", "bt": 9}), group({"run": "other"}, 4.0 * other, plan={"tuner": "manual", "bt": 4}))
 
 
 def large(results):
@@ -619,8 +619,13 @@ def test_regret_compares_what_was_free_to_choose():
 
 def test_a_choice_with_few_repeats_says_nothing_beside_one_with_enough():
     """Two repeats of a choice leave the finding open only where no choice has five."""
-    few = {"few": cut(rivals(), 2)["any"]}
-    assert state("regret", few) == UNDECIDED and state("regret", {**rivals(), **few}) == CONFIRMED and state("regret", {**rivals(0.5), **few}) == REFUTED
+    few = {"few": cut(rivals(), 2)["regret"]}
+    assert state("regret", cut(rivals(), 2)) == UNDECIDED and state("regret", {**rivals(), **few}) == CONFIRMED and state("regret", {**rivals(0.5), **few}) == REFUTED
+
+
+def test_the_regret_needs_its_own_plan():
+    """Rivals that a paper chose badly, as in fig19, say little: such choices count only beside those of the plan regret."""
+    assert state("regret", {"fig19": rivals()["regret"]}) == NOT_TESTED
 
 
 def test_predictions_with_rates_of_the_minute_decide():
