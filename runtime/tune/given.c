@@ -2,6 +2,7 @@
 /* given.c - a plan that is given: completed, checked, and predicted as a tuned one is. */
 #include "machine/size.h"
 #include "tune/request.h"
+#include "tune/search.h"
 
 #include "machine/clock.h"
 
@@ -29,6 +30,23 @@ static int place_seams(const struct job *job, struct mx_plan *p, mx_why *why) {
     return 0;
 }
 
+/* In thinner slabs, if the plan leaves them open and does not fit otherwise. */
+static void thin_to_fit(const struct job *job, const struct mx_plan *given, struct mx_plan *p) {
+    struct option o;
+    if (given->slab != 0 || !mx_job_measure(job, p, &o) || o.dram_bytes < job->room_bytes) return;
+    struct mx_plan open = *p, filed;
+    open.slab = 0, open.ahead = given->ahead;
+    memcpy(open.seams, given->seams, sizeof open.seams);
+    filed = open;
+    strcpy(filed.seams, MX_SEAMS_IN_FILE);
+    if (mx_job_thin(job, &open))
+        *p = open;
+    else if (p->seams[0] != 0 && mx_job_may_file(job) && mx_job_thin(job, &filed))
+        *p = filed;
+    else if (mx_job_measure(job, &open, &o))
+        *p = o.plan; /* the least that it needs */
+}
+
 static int merge_plan(const struct mx_plan *given, struct job *job, mx_why *why, struct mx_plan *out) {
     struct mx_plan p = *given;
     if (p.bt == 0)
@@ -46,6 +64,7 @@ static int merge_plan(const struct mx_plan *given, struct job *job, mx_why *why,
     mx_job_complete(job, &p);
     int err = place_seams(job, &p, why);
     if (err < 0) return err;
+    thin_to_fit(job, given, &p);
     *out = p;
     return job->algorithm->check(&job->problem, &p, why);
 }

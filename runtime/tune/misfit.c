@@ -20,10 +20,7 @@ static uint64_t smallest_dram(const struct context *c, const struct job *job, st
     least.found = false;
     least.room_bytes = UINT64_MAX;
     least.z_step = 1;
-    if (job->strategy->thin_slabs && least.base.slab == 0) {
-        least.base.slab = 1;
-        if (job->request->manual.ahead == 0) least.base.ahead = 1;
-    }
+    mx_job_thinnest(&least);
     mx_job_search(&least);
     if (mx_job_may_file(&least)) {
         strcpy(least.base.seams, MX_SEAMS_IN_FILE);

@@ -226,19 +226,40 @@ static int check_given(const struct job *job, mx_why *why) {
     return 0;
 }
 
-static int too_large(const struct job *job, const struct option *o, mx_why *why) {
-    const struct mx_plan *m = &job->request->manual;
+/* Says what the Block needs at least, with slabs of one plane if they are open. */
+static int too_large(const struct job *given, mx_why *why) {
+    const struct mx_plan *m = &given->request->manual;
+    struct job least = *given, *job = &least;
+    struct option o;
+    mx_job_thinnest(job);
+    struct mx_plan plan = mx_job_with_block(job, m->by, m->bz, m->bt);
     int64_t bt = m->bt;
     while (bt > 0 && !mx_job_fits(job, m->by, m->bz, bt)) bt--;
+    mx_job_measure(job, &plan, &o);
     char way[80] = "no BT fits with this BY and BZ: lower BY or BZ", block[MX_BLOCK_TEXT];
-    mx_block_text(&job->problem, o->shape.rows, o->shape.slots[0], block);
+    mx_block_text(&job->problem, o.shape.rows, o.shape.slots[0], block);
     if (bt > 0) snprintf(way, sizeof way, "with this BY and BZ, BT <= %lld fits", (long long)bt);
     return mx_fail(
         why, -ENOMEM,
         "--block: BY = %lld, BZ = %lld, BT = %lld needs %s of DRAM for two Blocks of %s, and %s is "
         "free for them: %s, or raise --dram",
-        (long long)m->by, (long long)m->bz, (long long)m->bt, mx_size(o->dram_bytes).text, block,
+        (long long)m->by, (long long)m->bz, (long long)m->bt, mx_size(o.dram_bytes).text, block,
         mx_size(job->room_bytes).text, way);
+}
+
+/* The Block in thinner slabs than the engine would choose, if the user leaves them open. `base` says where
+ * seams are. */
+static bool try_thinner(struct job *job, const struct mx_plan *base) {
+    const struct mx_plan *m = &job->request->manual;
+    struct job other = *job;
+    other.base = *base;
+    struct mx_plan plan = mx_job_with_block(&other, m->by, m->bz, m->bt);
+    plan.ahead = m->ahead;
+    if (!mx_job_thin(&other, &plan)) return false;
+    other.base.slab = plan.slab, other.base.ahead = plan.ahead;
+    if (!mx_job_try(&other, m->by, m->bz, m->bt)) return false;
+    *job = other;
+    return true;
 }
 
 int mx_tune_manual(struct job *job, mx_why *why) {
@@ -250,14 +271,15 @@ int mx_tune_manual(struct job *job, mx_why *why) {
     }
     int err = check_given(job, why);
     if (err < 0) return err;
+    const struct job open = *job;
     if (mx_job_try(job, m->by, m->bz, m->bt)) return 0;
     if (mx_job_may_file(job)) {
         strcpy(job->base.seams, MX_SEAMS_IN_FILE);
         if (mx_job_try(job, m->by, m->bz, m->bt)) return 0;
     }
-    struct mx_plan plan = job->base;
-    plan.by = m->by, plan.bz = m->bz, plan.bt = m->bt;
-    if (mx_job_measure(job, &plan, &o)) return too_large(job, &o, why);
+    if (try_thinner(job, &open.base) || try_thinner(job, &job->base)) return 0;
+    struct mx_plan plan = mx_job_with_block(job, m->by, m->bz, m->bt);
+    if (mx_job_measure(job, &plan, &o)) return too_large(job, why);
     mx_job_complete(job, &plan);
     err = job->algorithm->check(&job->problem, &plan, why);
     return err < 0 ? err : job->counted->check(&job->problem, &plan, why);

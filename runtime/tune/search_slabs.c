@@ -2,6 +2,7 @@
 /* search_slabs.c - Blk-Tune: the search of an algorithm, over slabs of planes and places of seams. */
 #include "tune/search.h"
 
+#include <math.h>
 #include <string.h>
 
 /* As the paper has it; where nothing fits, the "preferable" condition on bz is given up. */
@@ -28,8 +29,23 @@ static double predicted(const struct job *job) { return seconds_of(job).total_s;
  * two). */
 static const double one_ahead_gain = 0.97, same_seconds = 1.02, fewer_bytes = 0.75;
 
+/* The rates of the device are assumed, or an hour old: where computing takes nearly as long as the transfers,
+ * a plan that computes faster is better, if seconds and bytes are the same. (1022^3, 32 steps, 1 GiB: slabs
+ * of 10 planes with one ahead take 0.90 of the time of slabs of 6 with two.) */
+static const double nearly_as_long = 0.75, faster_computing = 0.97, same_bytes = 1.01;
+
+static bool same_but_for_computing(const struct job *a, const struct job *b) {
+    const struct mx_seconds x = seconds_of(a), y = seconds_of(b);
+    const double most = fmax(x.total_s, y.total_s), compute = fmax(x.compute_s, y.compute_s);
+    return most <= same_seconds * fmin(x.total_s, y.total_s) && compute >= nearly_as_long * most &&
+           fmin(x.compute_s, y.compute_s) <= faster_computing * compute &&
+           fmax(a->best.moved_bytes, b->best.moved_bytes) <=
+               same_bytes * fmin(a->best.moved_bytes, b->best.moved_bytes);
+}
+
 static bool is_better(const struct job *other, const struct job *job, double gain) {
     const double before = predicted(job), now = predicted(other);
+    if (same_but_for_computing(other, job)) return seconds_of(other).compute_s < seconds_of(job).compute_s;
     return now < gain * before ||
            (now <= same_seconds * before && other->best.cost <= fewer_bytes * job->best.cost);
 }
@@ -53,14 +69,20 @@ static int64_t own_slab(const struct job *job) {
     return plan.slab;
 }
 
+enum { THINNER = 8 };
+
+static int64_t thinner_slab(int64_t own, int i) {
+    static const int64_t twelfths[THINNER] = {10, 8, 6, 4, 3, 2, 1, 0};
+    return mx_max(1, own * twelfths[i] / 12);
+}
+
 /* The engine's slab is the best for computing; thinner ones leave more DRAM to the levels. */
 static void search_thinner(struct job *job) {
-    static const int64_t twelfths[] = {10, 8, 6, 4, 3, 2, 1, 0};
     const int64_t own = own_slab(job);
     int64_t last = own;
     if (job->request->manual.ahead == 0 && job->base.ahead > 1) search_slab(job, last, 1, one_ahead_gain);
-    for (size_t i = 0; i < sizeof twelfths / sizeof twelfths[0] && last > 1; i++) {
-        const int64_t slab = mx_max(1, own * twelfths[i] / 12);
+    for (int i = 0; i < THINNER && last > 1; i++) {
+        const int64_t slab = thinner_slab(own, i);
         if (slab == last) continue;
         last = slab;
         search_slab(job, slab, job->base.ahead, 1);
@@ -71,6 +93,41 @@ static void search_thinner(struct job *job) {
 static void search_slabs(struct job *job) {
     search_relaxing(job);
     if (job->strategy->thin_slabs && job->base.slab == 0) search_thinner(job);
+}
+
+/* Completes a plan. Returns its seconds; HUGE_VAL if it does not fit. */
+static double seconds_if_it_fits(const struct job *job, struct mx_plan *plan) {
+    struct option o;
+    if (!mx_job_measure(job, plan, &o) || o.dram_bytes >= job->room_bytes ||
+        o.device_bytes > job->device_bytes)
+        return HUGE_VAL;
+    *plan = o.plan;
+    return mx_predict(job, &o.plan, mx_job_layout(job, &o.plan), &o.shape, &o.traffic).total_s;
+}
+
+bool mx_job_thin(const struct job *job, struct mx_plan *plan) {
+    /* Refined sizes give way first, to the engine's own. */
+    if (!job->strategy->thin_slabs || plan->slab != 0 || job->refined.slab != 0) return false;
+    const int64_t own = own_slab(job), ahead = plan->ahead != 0 ? plan->ahead : job->base.ahead;
+    const int64_t least_ahead = plan->ahead != 0 ? ahead : 1;
+    double least = HUGE_VAL;
+    struct mx_plan best = *plan;
+    best.slab = 1, best.ahead = least_ahead;
+    for (int i = -1; i < THINNER; i++)
+        for (int64_t k = least_ahead; k <= ahead; k++) {
+            struct mx_plan p = *plan;
+            p.slab = i < 0 ? own : thinner_slab(own, i), p.ahead = k;
+            const double s = seconds_if_it_fits(job, &p);
+            if (s * same_seconds < least) least = s, best = p; /* thick slabs come first */
+        }
+    *plan = best;
+    return least < HUGE_VAL;
+}
+
+void mx_job_thinnest(struct job *job) {
+    if (!job->strategy->thin_slabs || job->base.slab != 0) return;
+    job->base.slab = 1;
+    if (job->request->manual.ahead == 0) job->base.ahead = 1;
 }
 
 bool mx_job_may_file(const struct job *job) {

@@ -175,12 +175,30 @@ def test_refusals_name_values(memext, place):
     memext.refused("tune", *grid, "--calibrate-seconds", 0, naming="--calibrate-seconds")
 
 
+def test_a_block_that_is_given_takes_the_slabs_that_fit(memext, place):
+    """Neither --block nor a plan line says how thick slabs are, or how many are read ahead: where the engine's own do not fit, thinner ones do. What is said stays, and is refused if it does not fit."""
+    words = ["-n", 126, 126, 126, "-t", 24, "-d", place, "--dram", "40MiB", "--backend", "uring"]
+    ways = ["--algorithm", "stream", "--block", 126, 126, 24], ["--plan", "stream by=126 bt=24"]
+    plans = [json.loads(memext("run", *words, *way, "--dry-run", "--json", "-").stdout)["plan"] for way in ways]
+    own = json.loads(memext("run", *words, *ways[1], "--dram", "1GiB", "--dry-run", "--json", "-").stdout)["plan"]
+    for plan in plans:
+        assert (plan["by"], plan["bt"]) == (126, 24) and (plan["slab"], plan["ahead"]) < (own["slab"], own["ahead"])
+    assert plans[0]["slab"] == plans[1]["slab"] and plans[0]["ahead"] == plans[1]["ahead"]
+    assert memext.run(*words, *ways[0])["checksum"] == memext.run(*words, "--algorithm", "redundant")["checksum"]
+    memext.refused("run", *words, *ways[0], "--slab", own["slab"], naming=["BT = 24", "is free"])
+    memext.refused("run", *words, "--plan", f"stream by=126 bt=24 slab={own['slab']}", naming=["raise --dram"])
+    said = memext.refused("tune", "-n", 126, 126, 126, "-t", 99, "--dram", "32MiB", "--algorithm", "stream", "--block", 126, 126, 99, naming="BT <= ")
+    most = int(re.search(r"BT <= (\d+) fits", said.stderr).group(1))
+    fits = [memext("tune", "-n", 126, 126, 126, "-t", 99, "--dram", "32MiB", "--algorithm", "stream", "--block", 126, 126, bt).returncode for bt in (most, most + 1)]
+    assert fits == [0, 2]
+
+
 def test_a_plan_that_is_given_has_the_room_that_it_needs(memext, place):
     """The sentence says how much it needs: with so much more --dram it is taken, with 2 MiB less it is not."""
-    words = ["run", "--dry-run", "-n", 254, 254, 254, "-t", 64, "-d", place, "--plan", "stream by=254 bt=8", "--quiet"]
-    needs, room = map(float, re.search(r"needs ([\d.]+) MiB of DRAM, and ([\d.]+) MiB is free", memext(*words, "--dram", "100MiB").stderr).groups())
+    words = ["run", "--dry-run", "-n", 254, 254, 254, "-t", 64, "-d", place, "--plan", "stream by=254 bt=64", "--quiet"]
+    needs, room = map(float, re.search(r"needs ([\d.]+) MiB of DRAM, and ([\d.]+) MiB is free", memext(*words, "--dram", "80MiB").stderr).groups())
     assert room < needs < 2 * room
-    enough = int(100 + needs - room + 1)
+    enough = int(80 + needs - room + 1)
     assert memext(*words, "--dram", f"{enough}MiB").returncode == 0
     assert memext(*words, "--dram", f"{enough - 2}MiB").returncode == 2
 

@@ -304,6 +304,22 @@ Test(tune, a_side_file_makes_slabs_thicker) {
     cr_expect(r.plan.slab > dram.plan.slab && r.seconds.total_s < 0.95 * dram.seconds.total_s);
 }
 
+/* Of plans that take as long by prediction and move as much, the one that computes faster wins: the device
+ * may be faster than was assumed. */
+Test(tune, thicker_slabs_win_where_the_rest_is_the_same) {
+    struct mx_machine m = {
+        .cores = 2, .sockets = 1, .l1_bytes = 48 << 10, .l2_bytes = 2 << 20, .l3_bytes = 480 << 20};
+    struct mx_problem p = make_problem(1022, 1022, 1022, 32, 1, 8);
+    struct mx_tune_request q = {.problem = &p, .machine = &m, .dram_bytes = GIB, .offset_align_bytes = 512};
+    const struct mx_tune_result r = tuned(&q, "");
+    q.manual = (struct mx_plan){.slab = 6};
+    const struct mx_tune_result thin = tuned(&q, "");
+    cr_expect(r.seconds.io_s > r.seconds.compute_s && r.plan.bt == 32 && thin.plan.bt == 32);
+    cr_expect(r.plan.slab > 6 && r.seconds.compute_s < 0.97 * thin.seconds.compute_s,
+              "slab %d, %g and %g s of computing", (int)r.plan.slab, r.seconds.compute_s,
+              thin.seconds.compute_s);
+}
+
 /* The predictions follow the rates: a device twice as slow never makes a plan faster, and when I/O decides,
  * redundant takes longer sweeps as the device gets slower. */
 Test(tune, redundant_trades_compute_for_io) {
