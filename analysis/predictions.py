@@ -125,8 +125,9 @@ def predictions(results):
     return found
 
 
-def _percent(errors):
-    return f"{median(errors):.0%}"
+def _percent(found, of=lambda p: p.error):
+    """The median over problems, as in every other place: two medians of the same errors would contradict each other."""
+    return f"{median(errors_by_problem(found, of)):.0%}"
 
 
 def with_which_rates(counted):
@@ -136,15 +137,15 @@ def with_which_rates(counted):
     if near:
         age = _middle([p.near_age_s for p in near])
         first = _middle([p.first_age_s for p in near])
-        text.append(f"For {len(near)} of these configurations the rates were measured again right before each run" + (f" ({age:.1f} s before it began)" if age is not None else "") + f". With these rates their median error is {_percent([p.error for p in near])}. "
-                    f"With the rates that were measured once, before all runs" + (f" ({first / 60:.0f} minutes before, in the median)" if first is not None else "") + f", their median error is {_percent([p.first_error for p in near])}.")  # fmt: skip
+        text.append(f"For {len(near)} of these configurations the rates were measured again right before each run" + (f" ({age:.1f} s before it began)" if age is not None else "") + f". With these rates their median error is {_percent(near)}. "
+                    f"With the rates that were measured once, before all runs" + (f" ({first / 60:.0f} minutes before, in the median)" if first is not None else "") + f", their median error is {_percent(near, lambda p: p.first_error)}.")  # fmt: skip
     own = [p for p in near if p.model is not None]
     if own:
-        text.append(f"With each run's own update rate, instead of the rate measured before it, the median error would be {_percent([abs(p.model - 1) for p in own])}.")
+        text.append(f"With each run's own update rate, instead of the rate measured before it, the median error would be {_percent(own, lambda p: abs(p.model - 1))}.")
     calm, rough = [p for p in counted if not p.disturbed], [p for p in counted if p.disturbed]
     if rough:
-        text.append(f"During the runs of {len(rough)} of the {len(counted)} configurations, the hypervisor and other processes took more than {DISTURBED:.0%} of the CPU time. The median error of these is {_percent([p.error for p in rough])}"
-                    + (f", that of the remaining ones {_percent([p.error for p in calm])}." if calm else "."))  # fmt: skip
+        text.append(f"During the runs of {len(rough)} of the {len(counted)} configurations, the hypervisor and other processes took more than {DISTURBED:.0%} of the CPU time. The median error of these is {_percent(rough)}"
+                    + (f", that of the remaining ones {_percent(calm)}." if calm else "."))  # fmt: skip
     return text
 
 

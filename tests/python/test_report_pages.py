@@ -115,6 +115,14 @@ def test_rates_of_the_minute_judge_a_prediction():
     assert [p.near is None for p in predictions.predictions(found)] == [True] + 27 * [False]
 
 
+def test_one_median_in_all_sentences():
+    """Three configurations of one problem were predicted half too long, those of two others right. The median is over problems everywhere, as in the finding."""
+    found = with_near(plan("p", *(group({"run": k}, 4.0, predicted_seconds=s, problem={"nx": nx}) for k, (s, nx) in enumerate([(6.0, 1), (6.0, 1), (6.0, 1), (4.0, 2), (4.0, 3)]))), 1.0)
+    near = predictions.predictions(found)
+    assert sorted(predictions.errors_by_problem(near, lambda p: p.first_error)) == [pytest.approx(0, abs=0.01), pytest.approx(0, abs=0.01), pytest.approx(0.5, abs=0.01)]
+    assert predictions.with_which_rates(near)[0].endswith("their median error is 0%.")
+
+
 def test_what_others_took_is_said_beside_an_error():
     """A quarter of two cores for as long as the run took."""
     found = plan("p", group({"run": 1}, 4.0, predicted_seconds=2.0, machine={"cores": 2}), group({"run": 2}, 4.0, predicted_seconds=4.0, machine={"cores": 2}))
