@@ -141,7 +141,7 @@ def _prediction_rows(found, backends):
 
 def _prediction_notes(found):
     notes = ["The error is |predicted - measured| / measured, in the median over the repeats of a configuration. Predictions for aio and uring use the rates that were measured in the "
-             "second before each run (experiments/run.py --probe). All other predictions, and the last column, use rates that were measured once, before all runs (memext tune --calibrate). The right panel "
+             "second before each run (experiments/run.py --probe). All other predictions, and the last column, use the rates of the plans: measured once, before all runs (memext tune --calibrate), or assumed where none were. The right panel "
              f"has the range over configurations. Open marks do not count: they have fewer than {LEAST_PAIRS} runs, or runs of less than {LEAST_SECONDS:g} s."]  # fmt: skip
     bad = sorted((p for p in found if p.counts), key=lambda p: -abs(math.log(p.ratio)))[:3]
     if bad and bad[0].error > 0.15:
@@ -168,7 +168,7 @@ def predicted(results):
         _scatter(left, several, backends)
         _ranges(right, several, backends)
         style.legend_above(figure, left)
-    return rounds.finish(Drawn("predicted", "Predicted against measured seconds", figure, ["backend", "plan", "configurations", "median error", "median predicted / measured", "largest error: configuration, predicted / measured", "its measured seconds", "median error with rates measured once"],
+    return rounds.finish(Drawn("predicted", "Predicted against measured seconds", figure, ["backend", "plan", "configurations", "median error", "median predicted / measured", "largest error: configuration, predicted / measured", "its measured seconds", "median error with the plans' rates"],
                                list(_prediction_rows(found, backends)), _prediction_notes(found)))  # fmt: skip
 
 

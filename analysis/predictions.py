@@ -13,7 +13,7 @@ PLAN_KEYS = ("algorithm", "engine", "by", "bz", "bt", "iy", "iz", "slab", "tile"
 
 @dataclass(frozen=True)
 class Prediction:
-    """One configuration: what its plan predicted, and its runs. There are two predictions. `first` uses the rates of the plan, measured once before all runs. `near` uses, for each run, rates that were
+    """One configuration: what its plan predicted, and its runs. There are two predictions. `first` uses the rates of the plan: measured once before all runs, or those that memext assumes where none were. `near` uses, for each run, rates that were
     measured right before it (experiments/runner/near.py); it is None unless every completed run has them."""
 
     plan: str
@@ -25,7 +25,6 @@ class Prediction:
     measured: Stat
     wait_share: float = 0.0  # share of the measured time spent waiting
     others: float = 0.0  # share of the machine's CPU time that the hypervisor and other processes took, median of the runs
-    first_age_s: object = None  # median age of the rates when the runs began; None = unknown
     near_age_s: object = None
     computing: object = None  # predicted seconds of computation / seconds that the threads computed, with the rates of `ratio`
     problem: tuple = ()  # grid, stencil, type, memory limit: the errors of configurations that share these are not independent
@@ -111,7 +110,7 @@ def _of_group(plan, group):
     probes = [r.record.get("near") or {} for r in done]
     return Prediction(plan.name, group.id, done[0].report["backend"], done[0].report.get("plan", {}).get("algorithm", ""), median([r.report["predicted_seconds"] for r in done]) / measured.median,
                       median([n / r.report["seconds"] for n, r in zip(near, done)]) if all(near) else None, measured, median([r.report.get("wait_share") or 0.0 for r in done]), median([_others(r) for r in done]),
-                      _middle([p.get("first_rates_age_s") for p in probes]), _middle([p.get("rates_age_s") for p in probes]), _middle([_computing(r) for r in done]), _grid(done[0]), _middle([_model(r) for r in done]))  # fmt: skip
+                      _middle([p.get("rates_age_s") for p in probes]), _middle([_computing(r) for r in done]), _grid(done[0]), _middle([_model(r) for r in done]))  # fmt: skip
 
 
 def predictions(results):
@@ -131,14 +130,13 @@ def _percent(found, of=lambda p: p.error):
 
 
 def with_which_rates(counted):
-    """Sentences on configurations that count: the errors with rates measured right before each run and with rates measured once, the age of these rates, and the CPU time of other work."""
+    """Sentences on configurations that count: the errors with rates measured right before each run and with those of the plans, and the CPU time of other work."""
     near = [p for p in counted if p.near is not None]
     text = []
     if near:
         age = _middle([p.near_age_s for p in near])
-        first = _middle([p.first_age_s for p in near])
         text.append(f"For {len(near)} of these configurations the rates were measured again right before each run" + (f" ({age:.1f} s before it began)" if age is not None else "") + f". With these rates their median error is {_percent(near)}. "
-                    f"With the rates that were measured once, before all runs" + (f" ({first / 60:.0f} minutes before, in the median)" if first is not None else "") + f", their median error is {_percent(near, lambda p: p.first_error)}.")  # fmt: skip
+                    f"With the rates that the runs were planned with (measured once, before all runs, or assumed), their median error is {_percent(near, lambda p: p.first_error)}.")  # fmt: skip
     own = [p for p in near if p.model is not None]
     if own:
         text.append(f"With each run's own update rate, instead of the rate measured before it, the median error would be {_percent(own, lambda p: abs(p.model - 1))}.")

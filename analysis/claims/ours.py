@@ -56,7 +56,7 @@ def prediction(results, known):
     label = f"median error of the predicted seconds, over {len(errors)} problem{'s' if len(errors) > 1 else ''} ({len(counted)} configurations on aio and uring with at least {LEAST_PAIRS} runs of {LEAST_SECONDS:g} s or more): {percent(middle)}"
     label += f" [{percent(low)} to {percent(high)}]" if low is not None else ""
     label += f"; in {len(near)} of the configurations the rates were measured right before each run" if near else ""
-    label += f"; with the rates measured once, before all runs, their median error is {percent(predictions.median_error(predictions.errors_by_problem(near, lambda p: p.first_error))[0])}" if near else ""
+    label += f"; with the rates of the plans (measured once, before all runs, or assumed), their median error is {percent(predictions.median_error(predictions.errors_by_problem(near, lambda p: p.first_error))[0])}" if near else ""
     if low is None:
         return [Part(label, gap=f"an interval needs {rank_rounds(EACH_LEVEL)} problems")]
     return [Part(label, settled=CONFIRMED if high < PREDICTION_ERROR else REFUTED if low > PREDICTION_ERROR else UNDECIDED)]

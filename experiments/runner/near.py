@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Current rates: how fast this machine is right before a run, and what that predicts for the run.
 
-A prediction rests on rates that were measured (memext tune --calibrate) into a cache, once, before the first run. A machine that others share may be half as fast some minutes later. So right before a run
+A prediction rests on rates that were measured (memext tune --calibrate) into a cache, once, before the first run, or on assumed ones. A machine that others share may be half as fast some minutes later. So right before a run
 that predictions are judged by the same rates are measured again, shortly (--calibrate-seconds), into a separate cache, which the run never sees: it plans with the cache from the beginning,
 as all its repeats do. Afterwards its plan is predicted once more with the rates from right before it (--dry-run). The prediction uses nothing of the run but its plan, which was decided before it began.
 """

@@ -16,7 +16,7 @@
     other_cpu_s, stolen_cpu_s           CPU time of the machine outside of the command (kernel threads, other processes), and
                  what the hypervisor kept
     near         of runs on aio and uring (near.py): `rates` measured for `seconds` right before the run (which took `wall_s`, and ended `rates_age_s` before it began), what the run's plan
-                 takes with them (`predicted_seconds`, `predicted_time`), how old the rates were that it planned with (`first_rates_age_s`, null = none were measured); `why`: what failed
+                 takes with them (`predicted_seconds`, `predicted_time`), how old the file of measured rates was (`first_rates_age_s`, null = there was none; a run whose rates are not in it plans with assumed ones); `why`: what failed
     vmstat       increase of some counters of /proc/vmstat while it ran, the whole machine's, in pages and events (counters.py says which)
     block        the same of the data's device, all its users together: reads, writes (requests that it completed), reads_merged, writes_merged,
                  read_sectors, write_sectors (512 bytes), interrupts (of virtio and NVMe alone); {} where the data is on no block device

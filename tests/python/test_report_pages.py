@@ -107,7 +107,7 @@ def test_rates_of_the_minute_judge_a_prediction():
     near = predictions.predictions(found)
     assert all(p.ratio == p.near == pytest.approx(1.1) and p.first == pytest.approx(1.5, rel=0.02) and p.computing == pytest.approx(2.0) and p.model == pytest.approx(1.2) for p in near)
     said = predictions.with_which_rates(near)
-    assert said == ["For 28 of these configurations the rates were measured again right before each run (0.5 s before it began). With these rates their median error is 10%. With the rates that were measured once, before all runs (10 minutes before, in the median), their median error is 50%.",
+    assert said == ["For 28 of these configurations the rates were measured again right before each run (0.5 s before it began). With these rates their median error is 10%. With the rates that the runs were planned with (measured once, before all runs, or assumed), their median error is 50%.",
                     "With each run's own update rate, instead of the rate measured before it, the median error would be 20%."]
     assert said[0] in report.prediction_summary(found) and said[0] in overview.predicted(found).notes
     assert overview.predicted(found).rows[0][3].startswith("10%") and overview.predicted(found).rows[0][-1] == "50%"

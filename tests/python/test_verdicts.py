@@ -634,7 +634,7 @@ def test_predictions_with_rates_of_the_minute_decide():
         for r in g.runs:
             r.record["near"] = {"predicted_seconds": 1.05 * r.report["seconds"]}
     found = verdicts.decide(BY_NAME["prediction"], results, KNOWN)
-    assert found.state == CONFIRMED and "in 28 of the configurations the rates were measured right before each run; with the rates measured once, before all runs, their median error is 100 %" in found.numbers
+    assert found.state == CONFIRMED and "in 28 of the configurations the rates were measured right before each run; with the rates of the plans (measured once, before all runs, or assumed), their median error is 100 %" in found.numbers
 
 
 def test_numbers_are_short_and_telling():
