@@ -33,17 +33,18 @@ static int place_seams(const struct job *job, struct mx_plan *p, mx_why *why) {
 /* In thinner slabs, if the plan leaves them open and does not fit otherwise. */
 static void thin_to_fit(const struct job *job, const struct mx_plan *given, struct mx_plan *p) {
     struct option o;
-    if (given->slab != 0 || !mx_job_measure(job, p, &o) || o.dram_bytes < job->room_bytes) return;
-    struct mx_plan open = *p, filed;
+    if (given->slab != 0 || !mx_job_measure(job, p, &o) || mx_job_plan_fits(job, p)) return;
+    struct mx_plan open = *p;
     open.slab = 0, open.ahead = given->ahead;
     memcpy(open.seams, given->seams, sizeof open.seams);
-    filed = open;
+    const bool may_file = given->seams[0] == 0 && p->seams[0] != 0 && mx_job_may_file(job);
+    struct mx_plan filed = open;
     strcpy(filed.seams, MX_SEAMS_IN_FILE);
     if (mx_job_thin(job, &open))
         *p = open;
-    else if (p->seams[0] != 0 && mx_job_may_file(job) && mx_job_thin(job, &filed))
+    else if (may_file && mx_job_thin(job, &filed))
         *p = filed;
-    else if (mx_job_measure(job, &open, &o))
+    else if (mx_job_measure(job, may_file ? &filed : &open, &o))
         *p = o.plan; /* the least that it needs */
 }
 

@@ -100,7 +100,8 @@ uint64_t mx_job_resident_bytes(const struct mx_layout *layout, const struct mx_s
 /* Measures (by, bz, bt), counts it, and keeps it if it fits and is better than the best. Returns whether it
  * fits. */
 bool mx_job_try(struct job *job, int64_t by, int64_t bz, int64_t bt);
-/* Does it fit? Looks only at the shape, which is cheaper than a try, and is not counted. */
+/* Does it fit? They look only at the shape, which is cheaper than a try, and are not counted. */
+bool mx_job_plan_fits(const struct job *job, const struct mx_plan *plan);
 bool mx_job_fits(const struct job *job, int64_t by, int64_t bz, int64_t bt);
 
 /* Returns the plan with this Block; everything else is the job's. */

@@ -226,25 +226,42 @@ static int check_given(const struct job *job, mx_why *why) {
     return 0;
 }
 
-/* Says what the Block needs at least, with slabs of one plane if they are open. */
-static int too_large(const struct job *given, mx_why *why) {
-    const struct mx_plan *m = &given->request->manual;
-    struct job least = *given, *job = &least;
+static bool fits_with(const struct job *open, const struct job *filed, int64_t bt) {
+    const struct mx_plan *m = &open->request->manual;
+    return mx_job_fits(open, m->by, m->bz, bt) || mx_job_fits(filed, m->by, m->bz, bt);
+}
+
+/* Says what the Block needs at least, with slabs of one plane if they are open: with seams in DRAM, and where
+ * they may be in a side file. */
+static int too_large(struct job open, struct job filed, mx_why *why) {
+    const struct mx_tune_request *q = open.request;
+    const struct mx_plan *m = &q->manual;
     struct option o;
-    mx_job_thinnest(job);
-    struct mx_plan plan = mx_job_with_block(job, m->by, m->bz, m->bt);
+    mx_job_thinnest(&open);
+    mx_job_thinnest(&filed);
+    const struct mx_plan plan = mx_job_with_block(&filed, m->by, m->bz, m->bt);
     int64_t bt = m->bt;
-    while (bt > 0 && !mx_job_fits(job, m->by, m->bz, bt)) bt--;
-    mx_job_measure(job, &plan, &o);
-    char way[80] = "no BT fits with this BY and BZ: lower BY or BZ", block[MX_BLOCK_TEXT];
-    mx_block_text(&job->problem, o.shape.rows, o.shape.slots[0], block);
+    while (bt > 0 && !fits_with(&open, &filed, bt)) bt--;
+    mx_job_measure(&filed, &plan, &o);
+    char way[80] = "no BT fits with this BY and BZ: lower BY or BZ", block[MX_BLOCK_TEXT], asked[100];
     if (bt > 0) snprintf(way, sizeof way, "with this BY and BZ, BT <= %lld fits", (long long)bt);
-    return mx_fail(
-        why, -ENOMEM,
-        "--block: BY = %lld, BZ = %lld, BT = %lld needs %s of DRAM for two Blocks of %s, and %s is "
-        "free for them: %s, or raise --dram",
-        (long long)m->by, (long long)m->bz, (long long)m->bt, mx_size(o.dram_bytes).text, block,
-        mx_size(job->room_bytes).text, way);
+    snprintf(asked, sizeof asked, "--block: BY = %lld, BZ = %lld, BT = %lld", (long long)m->by,
+             (long long)m->bz, (long long)m->bt);
+    if (o.device_bytes > open.device_bytes)
+        return mx_fail(why, -ENOMEM,
+                       "%s needs %s of memory of %.60s, and %s is free: %s, or raise --device-memory%s",
+                       asked, mx_size(o.device_bytes).text, q->accel->device, mx_size(open.device_bytes).text,
+                       way, q->accel->here ? " or memory= of --accel host" : "");
+    if (o.dram_bytes < open.room_bytes)
+        return mx_fail(why, -ENOMEM,
+                       "%s needs a side file, and with it a store of %s; its device has %s: %s, or raise "
+                       "--dram, which leaves room without a side file",
+                       asked, mx_size(mx_job_stored_bytes(mx_job_layout(&filed, &plan), &o.shape)).text,
+                       mx_size(q->capacity_bytes).text, way);
+    mx_block_text(&open.problem, o.shape.rows, o.shape.slots[0], block);
+    return mx_fail(why, -ENOMEM,
+                   "%s needs %s of DRAM for two Blocks of %s, and %s is free for them: %s, or raise --dram",
+                   asked, mx_size(o.dram_bytes).text, block, mx_size(open.room_bytes).text, way);
 }
 
 /* The Block in thinner slabs than the engine would choose, if the user leaves them open. `base` says where
@@ -279,7 +296,7 @@ int mx_tune_manual(struct job *job, mx_why *why) {
     }
     if (try_thinner(job, &open.base) || try_thinner(job, &job->base)) return 0;
     struct mx_plan plan = mx_job_with_block(job, m->by, m->bz, m->bt);
-    if (mx_job_measure(job, &plan, &o)) return too_large(job, why);
+    if (mx_job_measure(job, &plan, &o)) return too_large(open, *job, why);
     mx_job_complete(job, &plan);
     err = job->algorithm->check(&job->problem, &plan, why);
     return err < 0 ? err : job->counted->check(&job->problem, &plan, why);

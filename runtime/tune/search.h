@@ -11,8 +11,8 @@ const struct strategy *mx_strategy_find(const char *algorithm);
 bool mx_job_may_file(const struct job *job);
 
 /* Completes a plan whose Block is given so that it fits: if it leaves its slab open (0), with a thinner one;
- * if it leaves `ahead` open too, perhaps with one slab ahead. Of those that fit it takes the fastest. Returns
- * false, with the thinnest, if none does. */
+ * if it leaves `ahead` open too, perhaps with one slab ahead. Of those that fit it takes the thickest that is
+ * as fast as the fastest, within 2 %. Returns false, with the thinnest, if none does. */
 bool mx_job_thin(const struct job *job, struct mx_plan *plan);
 /* Leaves what is open at its thinnest: the least DRAM that a Block can take. */
 void mx_job_thinnest(struct job *job);

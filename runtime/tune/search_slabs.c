@@ -98,9 +98,7 @@ static void search_slabs(struct job *job) {
 /* Completes a plan. Returns its seconds; HUGE_VAL if it does not fit. */
 static double seconds_if_it_fits(const struct job *job, struct mx_plan *plan) {
     struct option o;
-    if (!mx_job_measure(job, plan, &o) || o.dram_bytes >= job->room_bytes ||
-        o.device_bytes > job->device_bytes)
-        return HUGE_VAL;
+    if (!mx_job_plan_fits(job, plan) || !mx_job_measure(job, plan, &o)) return HUGE_VAL;
     *plan = o.plan;
     return mx_predict(job, &o.plan, mx_job_layout(job, &o.plan), &o.shape, &o.traffic).total_s;
 }
@@ -109,18 +107,20 @@ bool mx_job_thin(const struct job *job, struct mx_plan *plan) {
     /* Refined sizes give way first, to the engine's own. */
     if (!job->strategy->thin_slabs || plan->slab != 0 || job->refined.slab != 0) return false;
     const int64_t own = own_slab(job), ahead = plan->ahead != 0 ? plan->ahead : job->base.ahead;
-    const int64_t least_ahead = plan->ahead != 0 ? ahead : 1;
-    double least = HUGE_VAL;
-    struct mx_plan best = *plan;
-    best.slab = 1, best.ahead = least_ahead;
+    const bool may_be_one = plan->ahead == 0 && ahead > 1;
+    struct mx_plan tried[2 * (THINNER + 1)]; /* the thickest first, each with one slab ahead last */
+    double seconds[2 * (THINNER + 1)], least = HUGE_VAL;
+    int n = 0;
     for (int i = -1; i < THINNER; i++)
-        for (int64_t k = least_ahead; k <= ahead; k++) {
-            struct mx_plan p = *plan;
-            p.slab = i < 0 ? own : thinner_slab(own, i), p.ahead = k;
-            const double s = seconds_if_it_fits(job, &p);
-            if (s * same_seconds < least) least = s, best = p; /* thick slabs come first */
+        for (int one = 0; one <= may_be_one; one++, n++) {
+            tried[n] = *plan;
+            tried[n].slab = i < 0 ? own : thinner_slab(own, i), tried[n].ahead = one ? 1 : ahead;
+            seconds[n] = seconds_if_it_fits(job, &tried[n]);
+            least = fmin(least, seconds[n]);
         }
-    *plan = best;
+    int best = 0;
+    while (least < HUGE_VAL && seconds[best] > same_seconds * least) best++;
+    *plan = least < HUGE_VAL ? tried[best] : tried[n - 1];
     return least < HUGE_VAL;
 }
 

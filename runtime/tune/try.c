@@ -56,8 +56,8 @@ struct mx_plan mx_job_with_block(const struct job *job, int64_t by, int64_t bz, 
     return plan;
 }
 
-bool mx_job_fits(const struct job *job, int64_t by, int64_t bz, int64_t bt) {
-    struct mx_plan plan = mx_job_with_block(job, by, bz, bt);
+bool mx_job_plan_fits(const struct job *job, const struct mx_plan *given) {
+    struct mx_plan plan = *given;
     struct mx_shape shape;
     if (!shape_of(job, &plan, &shape) || mx_job_dram_bytes(job, &plan, &shape) >= job->room_bytes)
         return false;
@@ -65,6 +65,11 @@ bool mx_job_fits(const struct job *job, int64_t by, int64_t bz, int64_t bt) {
     uint64_t capacity = job->request->capacity_bytes;
     return !shape.seams_in_file || capacity == 0 ||
            mx_job_stored_bytes(mx_job_layout(job, &plan), &shape) <= capacity;
+}
+
+bool mx_job_fits(const struct job *job, int64_t by, int64_t bz, int64_t bt) {
+    const struct mx_plan plan = mx_job_with_block(job, by, bz, bt);
+    return mx_job_plan_fits(job, &plan);
 }
 
 bool mx_job_try(struct job *job, int64_t by, int64_t bz, int64_t bt) {

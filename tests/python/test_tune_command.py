@@ -187,18 +187,42 @@ def test_a_block_that_is_given_takes_the_slabs_that_fit(memext, place):
     assert memext.run(*words, *ways[0])["checksum"] == memext.run(*words, "--algorithm", "redundant")["checksum"]
     memext.refused("run", *words, *ways[0], "--slab", own["slab"], naming=["BT = 24", "is free"])
     memext.refused("run", *words, "--plan", f"stream by=126 bt=24 slab={own['slab']}", naming=["raise --dram"])
-    said = memext.refused("tune", "-n", 126, 126, 126, "-t", 99, "--dram", "32MiB", "--algorithm", "stream", "--block", 126, 126, 99, naming="BT <= ")
-    most = int(re.search(r"BT <= (\d+) fits", said.stderr).group(1))
-    fits = [memext("tune", "-n", 126, 126, 126, "-t", 99, "--dram", "32MiB", "--algorithm", "stream", "--block", 126, 126, bt).returncode for bt in (most, most + 1)]
-    assert fits == [0, 2]
 
 
-def test_a_plan_that_is_given_has_the_room_that_it_needs(memext, place):
+@pytest.mark.parametrize("options, by, naming", [
+    (["--dram", "32MiB"], 126, "of DRAM for two Blocks"), (["--dram", "40MiB"], 63, "of DRAM for two Blocks"),
+    (["--dram", "60MiB", "--capacity", "130MiB"], 63, "side file"), (["--accel", "host,memory=4MiB"], 126, "--device-memory"),
+])  # fmt: skip
+def test_the_most_levels_of_a_block_are_said_exactly(memext, options, by, naming):
+    """The way out of a Block that does not fit: with so many levels it fits, with one more it does not. The sentence names what is short: DRAM, the device, or an accelerator's memory."""
+    words = ["tune", "-n", 126, 126, 126, "-t", 99, *options, "--algorithm", "stream", "--block", by, 126]
+    said = memext.refused(*words, by // 2 if by < 126 else 99, naming=["BT <= ", naming]).stderr
+    most = int(re.search(r"BT <= (\d+) fits", said).group(1))
+    assert [memext(*words, bt).returncode for bt in (most, most + 1)] == [0, 2]
+
+
+@pytest.mark.parametrize("options", [["--dram", "40MiB"], ["--dram", "1GiB", "--accel", "host,memory=8MiB"], ["--dram", "1GiB", "--accel", "host,memory=10MiB"]])
+def test_block_and_plan_line_find_the_same_slabs(memext, place, options):
+    words = ["run", "--dry-run", "--json", "-", "-n", 126, 126, 126, "-t", 24, "-d", place, *options]
+    a, b = (json.loads(memext(*words, *way).stdout)["plan"] for way in (["--algorithm", "stream", "--block", 126, 126, 24], ["--plan", "stream by=126 bt=24"]))
+    assert a == b and a["slab"] < 18
+
+
+def test_more_dram_makes_slabs_no_thinner(memext, place):
+    """Two slabs ahead are kept where they fit."""
+    words = ["run", "--dry-run", "--json", "-", "-n", 126, 126, 126, "-t", 24, "-d", place, "--plan", "stream by=126 bt=24"]
+    plans = [json.loads(memext(*words, "--dram", f"{dram}MiB").stdout)["plan"] for dram in range(31, 60)]
+    slabs = [p["slab"] for p in plans]
+    assert slabs == sorted(slabs) and len(set(slabs)) > 2 and {1, 2} == {p["ahead"] for p in plans}, [(p["slab"], p["ahead"]) for p in plans]
+
+
+@pytest.mark.parametrize("n, nt, dram, plan", [(254, 64, 80, "stream by=254 bt=64"), (126, 24, 32, "stream by=63 bt=24")])
+def test_a_plan_that_is_given_has_the_room_that_it_needs(memext, place, n, nt, dram, plan):
     """The sentence says how much it needs: with so much more --dram it is taken, with 2 MiB less it is not."""
-    words = ["run", "--dry-run", "-n", 254, 254, 254, "-t", 64, "-d", place, "--plan", "stream by=254 bt=64", "--quiet"]
-    needs, room = map(float, re.search(r"needs ([\d.]+) MiB of DRAM, and ([\d.]+) MiB is free", memext(*words, "--dram", "80MiB").stderr).groups())
-    assert room < needs < 2 * room
-    enough = int(80 + needs - room + 1)
+    words = ["run", "--dry-run", "-n", n, n, n, "-t", nt, "-d", place, "--plan", plan, "--quiet"]
+    needs, room = map(float, re.search(r"needs ([\d.]+) MiB of DRAM, and ([\d.]+) MiB is free", memext(*words, "--dram", f"{dram}MiB").stderr).groups())
+    assert room < needs
+    enough = int(dram + needs - room + 1)
     assert memext(*words, "--dram", f"{enough}MiB").returncode == 0
     assert memext(*words, "--dram", f"{enough - 2}MiB").returncode == 2
 
