@@ -254,7 +254,7 @@ static int too_large(struct job open, struct job filed, mx_why *why) {
                        way, q->accel->here ? " or memory= of --accel host" : "");
     if (o.dram_bytes < open.room_bytes)
         return mx_fail(why, -ENOMEM,
-                       "%s needs a side file, and with it a store of %s; its device has %s: %s, or raise "
+                       "%s needs a side file and so a store of %s, and the device has %s: %s, or raise "
                        "--dram, which leaves room without a side file",
                        asked, mx_size(mx_job_stored_bytes(mx_job_layout(&filed, &plan), &o.shape)).text,
                        mx_size(q->capacity_bytes).text, way);
