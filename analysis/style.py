@@ -153,7 +153,7 @@ def _once(ax, label):
 def published_marks(ax, xs, values, source, gid, colour=BLACK):
     """Draws open marks, with one shape for each paper."""
     marker, where = PUBLISHED[source]
-    ax.plot(xs, values, linestyle="", marker=marker, markersize=5, markerfacecolor="none", markeredgecolor=colour, zorder=4, label=_once(ax, f"published ({where})"))[0].set_gid(gid)
+    ax.plot(xs, values, linestyle="", marker=marker, markersize=5, markerfacecolor="none", markeredgecolor=colour, zorder=4, clip_on=False, label=_once(ax, f"published ({where})"))[0].set_gid(gid)
 
 
 def published_range(ax, left, right, low, high, source, gid):

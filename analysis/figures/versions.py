@@ -27,12 +27,13 @@ def _row(plan, backend, algorithm):
 
 def fig12(plan, published):
     rounds, rooms = Rounds(), _rooms(plan)
-    made = [_row(plan, *which) for which in ORDER]
+    order = [which for which in ORDER if plan.select(backend=which[0], algorithm=which[1])]
+    made = [_row(plan, *which) for which in order]
     series = {room: rounds.row(found[room] for _, found in made) for room in rooms}
     figure = None  # stays None if there is neither a value nor a failure to draw
     if any(v is not None for column in series.values() for v in column):
         figure, ax = style.new(style.TWO, 2.7)
-        style.dots(ax, [version(*which).replace(", ", ",\n") for which in ORDER], series, "time of a step / aio5y's", log=True, names=rooms, value_format="{:.2g}", base="aio5y, with the same DRAM")
+        style.dots(ax, [version(*which).replace(", ", ",\n") for which in order], series, "time of a step / aio5y's", log=True, names=rooms, value_format="{:.3g}", base="aio5y, with the same DRAM")
         style.legend_above(figure, ax)
     header = ["version", "in memext", "per step, with enough DRAM", *(f"{room} {what}" for room in rooms for what in ("per step", "relative", "GiB read per step"))]
     return rounds.finish(Drawn("fig12", "Fig. 12: versions of algorithm-2 with mmap and aio", figure, header, [row for row, _ in made],
