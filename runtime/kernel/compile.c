@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <memext/backend.h>
 #include <signal.h>
 #include <stdio.h>
@@ -139,10 +140,9 @@ static pid_t start(struct compiler *c, const struct names *n, const char *direct
 
 /* The first form: what the compiler says of it is what the user hears. */
 static int compile_first(const struct mx_kernel_options *o, struct compiler *c, const struct mx_text *source,
-                         const char *directory, const struct names *n, int32_t number, double *cpu_s,
-                         mx_why *why) {
+                         const char *directory, const struct names *n, int32_t number, mx_why *why) {
     const pid_t child = start(c, n, directory, number, true);
-    const int status = child < 0 ? child : mx_compiler_wait(child, o->stop, cpu_s);
+    const int status = child < 0 ? child : mx_compiler_wait(child, o->stop);
     struct mx_text messages = {0}, includes = {0};
     int err = 0;
     mx_text_read(n->messages[number], "", NULL, &messages);
@@ -168,29 +168,49 @@ static int compile_first(const struct mx_kernel_options *o, struct compiler *c, 
     return err;
 }
 
-/* Those that take the compiler long have more values in a row than there are registers, so that several rows
- * at once do not pay. */
-static const double LONG_S = 0.25;
+/* A kernel with more code than this has more values in a row than there are registers, so that several rows
+ * at once do not pay; and compilers take seconds for them. */
+enum { MOST_CODE_BYTES = 5000 };
+
+/* Bytes of machine code in a shared object; INT64_MAX if it cannot be read. */
+static int64_t code_bytes(const char *path) {
+    struct mx_text object = {0};
+    mx_why ignored = {""};
+    int64_t bytes = INT64_MAX;
+    if (mx_text_read(path, "the compiled kernel", &ignored, &object) < 0) return bytes;
+    ElfW(Ehdr) head = {.e_phnum = 0};
+    if (object.bytes >= sizeof head) {
+        memcpy(&head, object.data, sizeof head);
+        if (head.e_phoff + (uint64_t)head.e_phnum * sizeof(ElfW(Phdr)) <= object.bytes) bytes = 0;
+    }
+    for (int i = 0; bytes != INT64_MAX && i < head.e_phnum; i++) {
+        ElfW(Phdr) part;
+        memcpy(&part, object.data + head.e_phoff + (uint64_t)i * sizeof part, sizeof part);
+        if (part.p_type == PT_LOAD && (part.p_flags & PF_X) != 0) bytes += (int64_t)part.p_filesz;
+    }
+    free(object.data);
+    return bytes;
+}
 
 /* Compiles the other forms, one after the other: compilers take more memory than a small run has. Says which
  * of all is the fastest. One that does not compile is left out. */
 static int fastest(const struct mx_kernel_options *o, struct compiler *c, const char *directory,
-                   const struct names *n, const struct wanted *forms, double cpu_s, mx_why *why,
-                   int32_t *number) {
+                   const struct names *n, const struct wanted *forms, mx_why *why, int32_t *number) {
+    const bool large = code_bytes(n->object[forms->number[0]]) > MOST_CODE_BYTES;
     const char *path[MX_FORMS] = {n->object[forms->number[0]]};
     int32_t compiled[MX_FORMS] = {forms->number[0]}, k = 1;
     for (int32_t i = 1; i < forms->n; i++) {
         const int32_t form = forms->number[i];
-        if (mx_forms[form].rows > 1 && cpu_s >= LONG_S) continue;
+        if (mx_forms[form].rows > 1 && large) continue;
         const pid_t child = start(c, n, directory, form, false);
-        const int status = child < 0 ? child : mx_compiler_wait(child, o->stop, NULL);
+        const int status = child < 0 ? child : mx_compiler_wait(child, o->stop);
         if (status == 256 + SIGINT || status == 256 + SIGTERM)
             return explain_status(c, o, "", status, "", why);
         if (status != 0) continue;
         compiled[k] = form;
         path[k++] = n->object[form];
     }
-    *number = compiled[mx_forms_fastest(path, k)];
+    *number = compiled[mx_forms_fastest(path, compiled, k)];
     return 0;
 }
 
@@ -200,12 +220,11 @@ static int compile(const struct mx_kernel_options *o, struct compiler *c, const 
     struct names *n = malloc(sizeof *n);
     if (n == NULL) return mx_fail(why, -ENOMEM, "no memory for the names of files");
     name_files(directory, n);
-    double cpu_s = 0;
     int err = write_files(n, o->path, source);
     if (err < 0) mx_fail(why, err, "the kernel cannot be compiled in %.300s: %s", directory, strerror(-err));
     *number = forms->number[0];
-    if (err == 0) err = compile_first(o, c, source, directory, n, *number, &cpu_s, why);
-    if (err == 0 && forms->n > 1) err = fastest(o, c, directory, n, forms, cpu_s, why, number);
+    if (err == 0) err = compile_first(o, c, source, directory, n, *number, why);
+    if (err == 0 && forms->n > 1) err = fastest(o, c, directory, n, forms, why, number);
     if (err == 0 && (err = mx_cache_seal(n->object[*number], *number)) < 0)
         mx_fail(why, err, "the compiled kernel cannot be stored in %.300s: %s", directory, strerror(-err));
     free(n);

@@ -29,8 +29,8 @@ int mx_compiler_ask(struct compiler *compiler, const char *directory, mx_why *wh
  * Returns the child, or -errno. */
 pid_t mx_compiler_start(const char *path, char *const *words, const char *from, const char *to);
 /* Waits for a child, which is asked to end when *stop (may be NULL) is not 0 any more. Returns its exit
- * status, 256 + signal, or -errno; *cpu_s (may be NULL) is the CPU time that it took. */
-int mx_compiler_wait(pid_t child, const atomic_int *stop, double *cpu_s);
+ * status, 256 + signal, or -errno. */
+int mx_compiler_wait(pid_t child, const atomic_int *stop);
 
 /* The forms to compile: indices of mx_forms. */
 struct wanted {

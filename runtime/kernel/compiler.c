@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,12 +63,11 @@ pid_t mx_compiler_start(const char *path, char *const *words, const char *from, 
     return err < 0 ? err : child;
 }
 
-int mx_compiler_wait(pid_t child, const atomic_int *stop, double *cpu_s) {
+int mx_compiler_wait(pid_t child, const atomic_int *stop) {
     const struct timespec step = {0, 500000};
-    struct rusage used = {0};
     int status = 0;
     for (pid_t ended = 0; ended != child;) {
-        ended = wait4(child, &status, stop != NULL ? WNOHANG : 0, &used);
+        ended = waitpid(child, &status, stop != NULL ? WNOHANG : 0);
         if (ended < 0 && errno != EINTR) return -errno;
         if (ended != 0 || stop == NULL) continue;
         if (atomic_load(stop) == 0)
@@ -77,9 +75,6 @@ int mx_compiler_wait(pid_t child, const atomic_int *stop, double *cpu_s) {
         else
             kill(child, SIGTERM), stop = NULL;
     }
-    if (cpu_s != NULL)
-        *cpu_s = (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
-                 1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
 }
 
@@ -133,7 +128,7 @@ int mx_compiler_ask(struct compiler *c, const char *directory, mx_why *why) {
     words[n] = NULL;
     snprintf(to, sizeof to, "%s/version", directory);
     const pid_t child = mx_compiler_start(c->path, words, "/dev/null", to);
-    const int status = child < 0 ? child : mx_compiler_wait(child, NULL, NULL);
+    const int status = child < 0 ? child : mx_compiler_wait(child, NULL);
     if (status == 0) {
         int err = mx_text_read(to, "the compiler's version", why, &c->version);
         if (err < 0) return err;

@@ -14,7 +14,7 @@
  * form. */
 #define MX_FORM_VARIABLE "MEMEXT_ROWS"
 
-enum { MX_FORMS = 5, MX_FORM_FLAGS = 2 };
+enum { MX_FORMS = 6, MX_FORM_FLAGS = 2 };
 struct mx_form {
     const char *name, *text; /* its name in the variable, and in words */
     int32_t rows;            /* rows of a pass */
@@ -28,9 +28,9 @@ extern const struct mx_form mx_forms[MX_FORMS];
  * sentence: the variable does not name a form. */
 int mx_forms_wanted(mx_why *why, int32_t number[MX_FORMS], int32_t *n);
 
-/* Returns the index of the fastest of n objects of one kernel, each in another form. They are measured for
- * some milliseconds in a child process. 0 (the first) unless another one is clearly faster, and if one of
- * them cannot be loaded, crashes or does not end. */
-int32_t mx_forms_fastest(const char *const *path, int32_t n);
+/* Returns the index of the fastest of n objects of one kernel. Each is in another form: number[i] of
+ * mx_forms. They are measured for some milliseconds in a child process. 0 (the first) unless another one is
+ * clearly faster, and if one of them cannot be loaded, crashes or does not end. */
+int32_t mx_forms_fastest(const char *const *path, const int32_t *number, int32_t n);
 
 #endif

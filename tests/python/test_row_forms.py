@@ -10,7 +10,7 @@ from conftest import LONG, ROOT, thinned
 from drawn_kernels import Kernel
 from kernel_rows import Rows
 
-FORMS = ("1", "1n", "1w", "2n", "2w")
+FORMS = ("1", "1n", "1w", "2n", "2w", "4")
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 GOOD = """#if defined(MEMEXT_ROWS)
 #define ROWS 1
@@ -62,7 +62,7 @@ def test_random_kernels_have_the_same_bits_in_all_forms(compiled, tmp_path, firs
     for seed in range(first, first + 2):
         path = tmp_path / f"random-{seed}.c"
         path.write_text(Kernel(f"rows {seed}", radii=(1, 1, 2, 4, 8), flat=False, fixed=2).text())
-        same_everywhere(compiled, path, seed, FORMS if LONG else ("1", "2n", "2w"), CC=COMPILERS[seed % len(COMPILERS)] + (" -mno-avx512f" if LONG and seed % 3 == 0 else ""))
+        same_everywhere(compiled, path, seed, FORMS if LONG else ("1", "2n", "2w", "4"), CC=COMPILERS[seed % len(COMPILERS)] + (" -mno-avx512f" if LONG and seed % 3 == 0 else ""))
 
 
 THERE = [*sorted((ROOT / "systems").glob("*.c")), *sorted((ROOT / "experiments/bench/rows").glob("*.c"))]
@@ -70,7 +70,7 @@ THERE = [*sorted((ROOT / "systems").glob("*.c")), *sorted((ROOT / "experiments/b
 
 @pytest.mark.parametrize("path", thinned(THERE, lambda path: THERE.index(path) % 3 == 0), ids=lambda path: path.stem)
 def test_kernels_that_are_there_have_the_same_bits_in_all_forms(compiled, caches, path):
-    same_everywhere(compiled, path, 1, FORMS if LONG else ("1", "2n"), XDG_CACHE_HOME=str(caches))
+    same_everywhere(compiled, path, 1, FORMS if LONG else ("1", "2n", "4"), XDG_CACHE_HOME=str(caches))
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
@@ -107,7 +107,7 @@ def test_the_fastest_is_kept_and_found_again(compiled, tmp_path):
     path.write_text(GOOD % "SET(u, 0.5 * AT(u, 0, 0, 0) + 0.25 * (AT(u, 0, 1, 0) + AT(u, 0, -1, 0)));")
     first, again = compiled(path, None), compiled(path, None)
     assert "compiled by" in first.stdout and "found in the cache" in again.stdout
-    form = re.search(r"^good: fastest here: [12] rows? in a pass(, vectors of (32|64) bytes)?$", first.stdout, re.M)
+    form = re.search(r"^good: fastest here: [124] rows? in a pass(, vectors of (32|64) bytes|, the widest vectors)?$", first.stdout, re.M)
     assert form and form[0] in again.stdout and object_of(first) == object_of(again)
     assert object_of(compiled(path, "2n")) != object_of(first), "an object of one form was taken for the fastest"
     assert "2 rows in a pass, vectors of 32 bytes" in compiled(path, "2n").stdout
@@ -141,4 +141,4 @@ def test_an_unknown_form_is_refused(compiled, tmp_path):
     path = tmp_path / "good.c"
     path.write_text(GOOD % "SET(u, AT(u, 0, 0, 0));")
     done = compiled(path, "3")
-    assert done.returncode == 2 and "MEMEXT_ROWS=3" in done.stderr and "1, 1n, 1w, 2n or 2w" in done.stderr and "unset it" in done.stderr
+    assert done.returncode == 2 and "MEMEXT_ROWS=3" in done.stderr and "1, 1n, 1w, 2n, 2w or 4" in done.stderr and "unset it" in done.stderr

@@ -533,12 +533,18 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
  */
 #define MX_OUT_PARAMETER_0_(name, type) type *restrict const mx_out_0_##name,
 #define MX_OUT_PARAMETER_1_(name, type) type *restrict const mx_out_1_##name,
+#define MX_OUT_PARAMETER_2_(name, type) type *restrict const mx_out_2_##name,
+#define MX_OUT_PARAMETER_3_(name, type) type *restrict const mx_out_3_##name,
 #define MX_OUT_ROW_(name, type, row)                                                                         \
     (type *)((char *)mx_r->out[mx_index_##name] + (mx_row + row) * mx_r->row_pitch),
 #define MX_OUT_ARGUMENT_0_(name, type) MX_OUT_ROW_(name, type, 0)
 #define MX_OUT_ARGUMENT_1_(name, type) MX_OUT_ROW_(name, type, 1)
+#define MX_OUT_ARGUMENT_2_(name, type) MX_OUT_ROW_(name, type, 2)
+#define MX_OUT_ARGUMENT_3_(name, type) MX_OUT_ROW_(name, type, 3)
 #define MX_OF_ROWS_1_(WRITES, what) WRITES(what##_0_)
 #define MX_OF_ROWS_2_(WRITES, what) WRITES(what##_0_) WRITES(what##_1_)
+#define MX_OF_ROWS_4_(WRITES, what)                                                                          \
+    WRITES(what##_0_) WRITES(what##_1_) WRITES(what##_2_) WRITES(what##_3_)
 
 /* The parameters of the cell's function for a field that is read, a read-only field, a parameter, and a field
  * that is written; then the arguments for them. */
@@ -555,6 +561,8 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define MX_TO_PARAMETER_(name, type) , type *const mx_out_##name
 #define MX_TO_ARGUMENT_0_(name, type) , mx_out_0_##name
 #define MX_TO_ARGUMENT_1_(name, type) , mx_out_1_##name
+#define MX_TO_ARGUMENT_2_(name, type) , mx_out_2_##name
+#define MX_TO_ARGUMENT_3_(name, type) , mx_out_3_##name
 /* In the loop over x: the value that is replaced, and the value that a cell keeps without SET, which is
  * stored first. Compilers drop that store if SET always follows. Otherwise they make one choice and one store
  * of the two.
@@ -587,11 +595,14 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
 
 /* The user's cell is a function that is inlined into the loop over x: once for one row, and with MEMEXT_ROWS
- * 2 twice for two rows, which share what they read. The loop is a function of its own. Its `restrict` tells
- * the vectoriser that nothing that is written is read in another way. It is called for pieces of a row: the
- * cells before the first whole vector, then the rest, at most as many at once as there is room to copy. */
+ * 2 or 4 once for each of so many rows, which share what they read. The loop is a function of its own. Its
+ * `restrict` tells the vectoriser that nothing that is written is read in another way. It is called for
+ * pieces of a row: the cells before the first whole vector, then the rest, at most as many at once as there
+ * is room to copy. */
 #if defined(MEMEXT_ROWS) && MEMEXT_ROWS == 2
 #define MX_PAIRS_(DO, ...) DO(__VA_ARGS__, 2)
+#elif defined(MEMEXT_ROWS) && MEMEXT_ROWS == 4
+#define MX_PAIRS_(DO, ...) DO(__VA_ARGS__, 4)
 #else
 #define MX_PAIRS_(...)
 #endif
@@ -607,6 +618,9 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
     cell_name##among_(MX_CELL_ARGUMENTS_(READS, among) WRITES(MX_TO_ARGUMENT_##among##_));
 #define MX_PASS_1_(...) MX_AMONG_(__VA_ARGS__, 0)
 #define MX_PASS_2_(...) MX_AMONG_(__VA_ARGS__, 0) MX_AMONG_(__VA_ARGS__, 1)
+#define MX_PASS_4_(...)                                                                                      \
+    MX_AMONG_(__VA_ARGS__, 0)                                                                                \
+    MX_AMONG_(__VA_ARGS__, 1) MX_AMONG_(__VA_ARGS__, 2) MX_AMONG_(__VA_ARGS__, 3)
 #define MX_SPAN_(span_name, cell_name, READS, WRITES, n)                                                     \
     __attribute__((noinline)) static void span_name##n(                                                      \
         MX_OF_ROWS_##n##_(WRITES, MX_OUT_PARAMETER) const struct mx_row *restrict mx_r,                      \
