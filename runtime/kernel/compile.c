@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <memext/backend.h>
 #include <signal.h>
 #include <stdio.h>
@@ -119,6 +118,11 @@ static int explain_status(const struct compiler *c, const struct mx_kernel_optio
     return mx_fail(why, -EINVAL, "the kernel %.120s does not compile: %s", path, line);
 }
 
+/* gcc 12 splits the loop over the cells of a block into several. In one of 100 random kernels it then stored
+ * a value that a cell keeps after the one that it sets. */
+static const char *const whole_loops[] = {"-fno-tree-loop-distribution",
+                                          "-fno-tree-loop-distribute-patterns"};
+
 /* Starts the compiler on a form. The list of included files is asked for once, of the first form. */
 static pid_t start(struct compiler *c, const struct names *n, const char *directory, int32_t number,
                    bool first) {
@@ -132,6 +136,8 @@ static pid_t start(struct compiler *c, const struct names *n, const char *direct
     for (int i = 0; i < MX_FORM_FLAGS && form->flags[i] != NULL; i++) words[k++] = form->flags[i];
     if (c->wraps) words[k++] = "-fwrapv";
     if (c->gcc) words[k++] = "-ftrack-macro-expansion=0"; /* errors on the kernel's line */
+    for (size_t i = 0; c->gcc && form->blocks && i < sizeof whole_loops / sizeof whole_loops[0]; i++)
+        words[k++] = whole_loops[i];
     for (size_t i = 0; first && i < sizeof list / sizeof list[0]; i++) words[k++] = list[i];
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) words[k++] = own[i];
     words[k] = NULL;
@@ -168,45 +174,24 @@ static int compile_first(const struct mx_kernel_options *o, struct compiler *c, 
     return err;
 }
 
-/* A kernel with more code than this has more values in a row than there are registers, so that several rows
- * at once do not pay; and compilers take seconds for them. */
-enum { MOST_CODE_BYTES = 5000 };
-
-/* Bytes of machine code in a shared object; INT64_MAX if it cannot be read. */
-static int64_t code_bytes(const char *path) {
-    struct mx_text object = {0};
-    mx_why ignored = {""};
-    int64_t bytes = INT64_MAX;
-    if (mx_text_read(path, "the compiled kernel", &ignored, &object) < 0) return bytes;
-    ElfW(Ehdr) head = {.e_phnum = 0};
-    if (object.bytes >= sizeof head) {
-        memcpy(&head, object.data, sizeof head);
-        if (head.e_phoff + (uint64_t)head.e_phnum * sizeof(ElfW(Phdr)) <= object.bytes) bytes = 0;
-    }
-    for (int i = 0; bytes != INT64_MAX && i < head.e_phnum; i++) {
-        ElfW(Phdr) part;
-        memcpy(&part, object.data + head.e_phoff + (uint64_t)i * sizeof part, sizeof part);
-        if (part.p_type == PT_LOAD && (part.p_flags & PF_X) != 0) bytes += (int64_t)part.p_filesz;
-    }
-    free(object.data);
-    return bytes;
-}
-
 /* Compiles the other forms, one after the other: compilers take more memory than a small run has. Says which
  * of all is the fastest. One that does not compile is left out. */
 static int fastest(const struct mx_kernel_options *o, struct compiler *c, const char *directory,
                    const struct names *n, const struct wanted *forms, mx_why *why, int32_t *number) {
-    const bool large = code_bytes(n->object[forms->number[0]]) > MOST_CODE_BYTES;
+    bool rows, blocks, in_blocks = false; /* if one row is in blocks, several rows are too */
+    mx_forms_worth(n->object[forms->number[0]], &rows, &blocks);
     const char *path[MX_FORMS] = {n->object[forms->number[0]]};
     int32_t compiled[MX_FORMS] = {forms->number[0]}, k = 1;
     for (int32_t i = 1; i < forms->n; i++) {
         const int32_t form = forms->number[i];
-        if (mx_forms[form].rows > 1 && large) continue;
+        if (mx_forms[form].blocks && !blocks) continue;
+        if (mx_forms[form].rows > 1 && (!rows || mx_forms[form].blocks != in_blocks)) continue;
         const pid_t child = start(c, n, directory, form, false);
         const int status = child < 0 ? child : mx_compiler_wait(child, o->stop);
         if (status == 256 + SIGINT || status == 256 + SIGTERM)
             return explain_status(c, o, "", status, "", why);
         if (status != 0) continue;
+        if (mx_forms[form].blocks) in_blocks = true;
         compiled[k] = form;
         path[k++] = n->object[form];
     }

@@ -7,6 +7,7 @@
 #include "machine/minmax.h"
 
 #include <errno.h>
+#include <link.h>
 #include <math.h>
 #include <memext/backend.h>
 #include <stdio.h>
@@ -21,13 +22,16 @@
 #define NARROW NULL
 #define WIDE NULL
 #endif
+#define BLOCKS "-DMEMEXT_BLOCKS"
 const struct mx_form mx_forms[MX_FORMS] = {
-    {"1", "1 row in a pass", 1, false, {NULL}},
-    {"1n", "1 row in a pass, vectors of 32 bytes", 1, true, {NARROW}},
-    {"1w", "1 row in a pass, vectors of 64 bytes", 1, true, {WIDE}},
-    {"2n", "2 rows in a pass, vectors of 32 bytes", 2, false, {"-DMEMEXT_ROWS=2", NARROW}},
-    {"2w", "2 rows in a pass, vectors of 64 bytes", 2, true, {"-DMEMEXT_ROWS=2", WIDE}},
-    {"4", "4 rows in a pass, the widest vectors", 4, false, {"-DMEMEXT_ROWS=4", WIDE}}};
+    {"1", "1 row in a pass", 1, false, false, {NULL}},
+    {"1b", "1 row in a pass, in blocks", 1, true, false, {BLOCKS, WIDE}},
+    {"2b", "2 rows in a pass, in blocks", 2, true, false, {"-DMEMEXT_ROWS=2", BLOCKS, WIDE}},
+    {"1n", "1 row in a pass, vectors of 32 bytes", 1, false, true, {NARROW}},
+    {"1w", "1 row in a pass, vectors of 64 bytes", 1, false, true, {WIDE}},
+    {"2n", "2 rows in a pass, vectors of 32 bytes", 2, false, false, {"-DMEMEXT_ROWS=2", NARROW}},
+    {"2w", "2 rows in a pass, vectors of 64 bytes", 2, false, true, {"-DMEMEXT_ROWS=2", WIDE}},
+    {"4", "4 rows in a pass, the widest vectors", 4, false, false, {"-DMEMEXT_ROWS=4", WIDE}}};
 
 static bool has_avx512(void) {
 #if defined(__x86_64__)
@@ -46,11 +50,58 @@ int mx_forms_wanted(mx_why *why, int32_t number[MX_FORMS], int32_t *n) {
         if (chosen) number[(*n)++] = i;
     }
     if (*n > 0) return 0;
-    return mx_fail(
-        why, -EINVAL,
-        MX_FORM_VARIABLE
-        "=%.20s is not a form of row functions: choose 1, 1n, 1w, 2n, 2w or 4, or unset it for the fastest",
-        only);
+    return mx_fail(why, -EINVAL,
+                   MX_FORM_VARIABLE "=%.20s is not a form of row functions: choose 1, 1b, 2b, 1n, 1w, 2n, 2w "
+                                    "or 4, or unset it for the fastest",
+                   only);
+}
+
+/* Of CPU time, for what runs in a child process. */
+enum { SECONDS = 2 };
+
+/* ---- which forms are worth compiling */
+
+/* A kernel with more code than this has more values in a row than there are registers, so that several rows
+ * at once do not pay; and compilers take seconds for them. One row in blocks pays up to more code. */
+enum { MOST_CODE_OF_ROWS = 5000, MOST_CODE_OF_BLOCKS = 12000 };
+/* In tiled runs one row was faster than several for six kernels of radius 4 and 8, by 3 to 17 %
+ * (docs/notes/kernels.md). On a tile alone several rows sometimes win. */
+enum { MOST_RADIUS_OF_ROWS = 3 };
+
+/* Bytes of machine code in a shared object; INT64_MAX if it cannot be read. */
+static int64_t code_bytes(const char *path) {
+    struct mx_text object = {0};
+    mx_why ignored = {""};
+    int64_t bytes = INT64_MAX;
+    if (mx_text_read(path, "the compiled kernel", &ignored, &object) < 0) return bytes;
+    ElfW(Ehdr) head = {.e_phnum = 0};
+    if (object.bytes >= sizeof head) {
+        memcpy(&head, object.data, sizeof head);
+        if (head.e_phoff + (uint64_t)head.e_phnum * sizeof(ElfW(Phdr)) <= object.bytes) bytes = 0;
+    }
+    for (int i = 0; bytes != INT64_MAX && i < head.e_phnum; i++) {
+        ElfW(Phdr) part;
+        memcpy(&part, object.data + head.e_phoff + (uint64_t)i * sizeof part, sizeof part);
+        if (part.p_type == PT_LOAD && (part.p_flags & PF_X) != 0) bytes += (int64_t)part.p_filesz;
+    }
+    free(object.data);
+    return bytes;
+}
+
+static int radius_of(void *context, struct mx_isolated *report) {
+    struct mx_system system;
+    void *handle;
+    const int err = mx_kernel_load(context, "", &report->why, &system, &handle);
+    return err < 0 ? err : (int)system.h;
+}
+
+void mx_forms_worth(const char *first, bool *rows, bool *blocks) {
+    mx_why why = {""};
+    const int64_t bytes = code_bytes(first);
+    *rows = bytes <= MOST_CODE_OF_ROWS, *blocks = bytes <= MOST_CODE_OF_BLOCKS;
+    if (!*rows) return;
+    const int h = mx_isolate(radius_of, (void *)(uintptr_t)first, "the radius of the kernel", SECONDS, &why);
+    *rows = h >= 0 && h <= MOST_RADIUS_OF_ROWS;
 }
 
 /* ---- measuring */
@@ -58,7 +109,6 @@ int mx_forms_wanted(mx_why *why, int32_t number[MX_FORMS], int32_t *n) {
 /* Each form has the least of some samples, taken in turn, of CPU time: others who compute meanwhile hardly
  * count. */
 enum {
-    SECONDS = 2,
     ROUNDS = 25,
     LEAST_ROUNDS = 3,
     ROUNDS_NS = 250000000, /* for ROUNDS; slow kernels have fewer */
@@ -128,10 +178,6 @@ static bool same_bits(const struct mx_sample *t, const struct mx_system *first, 
     return same;
 }
 
-/* In tiled runs one row was faster than several for six kernels of radius 4 and 8, by 3 to 17 %
- * (docs/notes/kernels.md). On a tile alone several rows sometimes win. */
-enum { MOST_RADIUS_OF_ROWS = 3 };
-
 /* Leaves out what cannot be loaded, and what has other bits. The process ends: nothing is closed. */
 static int32_t usable(struct candidates *c, const struct mx_sample *t, int32_t index[MX_FORMS]) {
     char *want = malloc((size_t)mx_sample_array_bytes(t));
@@ -139,7 +185,6 @@ static int32_t usable(struct candidates *c, const struct mx_sample *t, int32_t i
     void *handle;
     index[0] = 0;
     for (int32_t i = 1; i < c->n && want != NULL; i++) {
-        if (mx_forms[c->number[i]].rows > 1 && c->system[0].h > MOST_RADIUS_OF_ROWS) continue;
         if (mx_kernel_load(c->path[i], "", NULL, &c->system[i], &handle) == 0 &&
             same_bits(t, &c->system[0], &c->system[i], want))
             index[n++] = i;

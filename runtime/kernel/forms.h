@@ -2,8 +2,9 @@
 /* forms.h - inside kernel/ only: the forms in which a row function is compiled; the fastest is kept.
  *
  * A form is a number of rows that one pass over x computes together, so that they share what they read, and a
- * width of vectors. All forms do the same operations in the same order, so they give the same bits. The
- * fastest depends on the kernel, the compiler and the processor, and is measured.
+ * width of vectors. In blocks, neighbours in x come from registers. All forms do the same operations in the
+ * same order, so they give the same bits. The fastest depends on the kernel, the compiler and the processor,
+ * and is measured.
  */
 #ifndef MX_KERNEL_FORMS_H
 #define MX_KERNEL_FORMS_H
@@ -14,10 +15,11 @@
  * form. */
 #define MX_FORM_VARIABLE "MEMEXT_ROWS"
 
-enum { MX_FORMS = 6, MX_FORM_FLAGS = 2 };
+enum { MX_FORMS = 8, MX_FORM_FLAGS = 3 };
 struct mx_form {
     const char *name, *text; /* its name in the variable, and in words */
     int32_t rows;            /* rows of a pass */
+    bool blocks; /* in blocks of a vector (cell.h), which some kernels and compilers do not allow */
     bool avx512; /* only on processors with vectors of 64 bytes; on others it equals another form */
     const char *flags[MX_FORM_FLAGS];
 };
@@ -27,6 +29,11 @@ extern const struct mx_form mx_forms[MX_FORMS];
 /* Lists the forms to compile for this processor: indices of mx_forms, the first form first. -EINVAL with a
  * sentence: the variable does not name a form. */
 int mx_forms_wanted(mx_why *why, int32_t number[MX_FORMS], int32_t *n);
+
+/* Says whether forms with several rows in a pass, and forms in blocks, may pay for the kernel of this object,
+ * which is in the first form. Its radius and the bytes of its machine code decide, so the answer does not
+ * depend on the load of the machine. If the object cannot be loaded or crashes, several rows do not pay. */
+void mx_forms_worth(const char *first, bool *rows, bool *blocks);
 
 /* Returns the index of the fastest of n objects of one kernel. Each is in another form: number[i] of
  * mx_forms. They are measured for some milliseconds in a child process. 0 (the first) unless another one is

@@ -39,9 +39,9 @@ def in_order(values):
 
 
 class Kernel:
-    """Drawn by a seed: `reals` leaves whole numbers out of the state, `flat` None draws how many dimensions there are."""
+    """Drawn by a seed: `flat` None draws how many dimensions there are; `size` is that of all cells, None: any."""
 
-    def __init__(self, seed, radii=(1, 1, 1, 2, 2, 3, 4), flat=None, fixed=3):
+    def __init__(self, seed, radii=(1, 1, 1, 2, 2, 3, 4), flat=None, fixed=3, size=None):
         r = random.Random(f"kernel {seed}")
         self.form = r.choice(("jacobi", "jacobi", "leapfrog", "staggered"))
         self.stages = r.choice((1, 2, 3, 4)) if self.form == "jacobi" else 1
@@ -52,10 +52,10 @@ class Kernel:
         def fields(letter, least, most, types):
             return {f"{letter}{i}": r.choice(types) for i in range(r.randint(least, most))}
 
-        mixed = r.choice((REALS, REALS * 4 + WHOLE, WHOLE + REALS))
+        mixed = [t for t in r.choice((REALS, REALS * 4 + WHOLE, WHOLE + REALS)) if size in (None, int(t[1]))]
         self.state = fields("u", 1, 4, mixed)
         self.partner = fields("p", 1, 3, mixed) if self.form == "staggered" else {}
-        self.fixed = fields("k", 0, fixed, REALS * 2 + WHOLE)
+        self.fixed = fields("k", 0, fixed, [t for t in REALS * 2 + WHOLE if size in (None, int(t[1]))])
         arrays = [(self.state, self.partner), (self.partner, self.state)] if self.partner else [(self.state, self.state)] * self.stages
         self.cells = [Cell(r, self, *arrays_of).draw() for arrays_of in arrays]
         last = Cell(r, self, arrays[-1][0], {})

@@ -33,7 +33,7 @@ class Kernel(c.Structure):
 
 class Rows:
     """The row functions of an object, called over made-up memory: what they leave in all of it."""
-    CELLS, ROWS = 112, 9
+    CELLS, ROWS = 176, 9
 
     def __init__(self, path):
         self.library = c.CDLL(str(path))

@@ -11,6 +11,7 @@ from drawn_kernels import Kernel
 from kernel_rows import Rows
 
 FORMS = ("1", "1n", "1w", "2n", "2w", "4")
+BLOCKS = ("1b", "2b")
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 GOOD = """#if defined(MEMEXT_ROWS)
 #define ROWS 1
@@ -44,10 +45,11 @@ def object_of(done):
     return re.search(r"(?:kept as|in the cache,) (\S+)", done.stdout)[1]
 
 
-def same_everywhere(compiled, path, seed, forms=FORMS, **environment):
+def same_everywhere(compiled, path, seed, forms=FORMS, long=False, **environment):
+    """`long`: most rows are long enough for blocks, and all of them begin and end anywhere."""
     r = random.Random(seed)
     made = {form: Rows(object_of(compiled(path, form, **environment))) for form in forms}
-    calls = [(level, r.randrange(1000), r.choice((1, 2, 3, 4, 5, 8, 9)), x0, x0 + r.randint(1, min(70, Rows.CELLS - x0)))
+    calls = [(level, r.randrange(1000), r.choice((1, 2, 3, 4, 5, 8, 9)), x0, x0 + r.randint(1, min(70, Rows.CELLS - x0)) if not long else r.randint(x0 + 30, Rows.CELLS))
              for level in range(made["1"].kernel.n_levels) for x0 in (0, *r.sample(range(1, 100), 9))]
     if made["1"].kernel.n_reduce:
         calls += [(None, r.randrange(1000), 1, x0, x0 + r.randint(1, 70)) for x0 in r.sample(range(40), 3)]
@@ -65,12 +67,41 @@ def test_random_kernels_have_the_same_bits_in_all_forms(compiled, tmp_path, firs
         same_everywhere(compiled, path, seed, FORMS if LONG else ("1", "2n", "2w", "4"), CC=COMPILERS[seed % len(COMPILERS)] + (" -mno-avx512f" if LONG and seed % 3 == 0 else ""))
 
 
+@pytest.mark.parametrize("first", range(0, 400 if LONG else 8, 4))
+def test_random_kernels_have_the_same_bits_in_blocks(compiled, tmp_path, first):
+    """Whole numbers, conditions, tables, offsets that are no constants, two dimensions: a block computes what the plain loop does."""
+    for seed in range(first, first + 4):
+        path = tmp_path / f"random-{seed}.c"
+        path.write_text(Kernel(f"blocks {seed}", radii=(1, 1, 2, 4, 8), fixed=2, size=(4, 8)[seed % 2]).text())
+        environment = {"CC": COMPILERS[seed % len(COMPILERS)] + (" -mno-avx512f" if seed % 4 > 1 else "")}
+        if "no blocks for so many neighbours" in compiled(path, "1b", **environment).stderr:
+            continue  # many fields of radius 8
+        same_everywhere(compiled, path, seed, ("1", *BLOCKS) if LONG else ("1", BLOCKS[seed // 2 % 2]), long=True, **environment)
+
+
+def test_blocks_are_refused_where_cells_have_different_sizes(compiled, tmp_path):
+    """Forms in blocks are left out then; forced, one says why."""
+    path = tmp_path / "mixed.c"
+    path.write_text(GOOD.replace("#include", "#define MX_FIXED(F) F(k, float)\n#include") % "SET(u, AT(u, 0, 0, 0) + AT(k, 0, 0, 0));")
+    done = compiled(path, "2b")
+    assert done.returncode == 2 and "no blocks for fields of different sizes" in done.stderr, done.stderr
+    assert compiled(path, None).returncode == 0
+
+
 THERE = [*sorted((ROOT / "systems").glob("*.c")), *sorted((ROOT / "experiments/bench/rows").glob("*.c"))]
 
 
 @pytest.mark.parametrize("path", thinned(THERE, lambda path: THERE.index(path) % 3 == 0), ids=lambda path: path.stem)
 def test_kernels_that_are_there_have_the_same_bits_in_all_forms(compiled, caches, path):
     same_everywhere(compiled, path, 1, FORMS if LONG else ("1", "2n", "4"), XDG_CACHE_HOME=str(caches))
+
+
+IN_BLOCKS = [path for path in THERE if path.stem not in ("diffusion", "ising", "lattice_boltzmann", "life", "shallow_water")]
+
+
+@pytest.mark.parametrize("path", thinned(IN_BLOCKS, lambda path: IN_BLOCKS.index(path) % 3 == 1), ids=lambda path: path.stem)
+def test_kernels_that_are_there_have_the_same_bits_in_blocks(compiled, caches, path):
+    same_everywhere(compiled, path, 1, ("1", *BLOCKS), long=True, XDG_CACHE_HOME=str(caches))
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
@@ -87,8 +118,9 @@ def test_a_pass_of_two_rows_is_seen(compiled, tmp_path):
     """The comparison above fails where a form computes something else."""
     path = tmp_path / "wrong.c"
     path.write_text(GOOD % "SET(u, AT(u, 0, 0, 0) + ROWS);")
-    with pytest.raises(AssertionError):
-        same_everywhere(compiled, path, 1, ("1", "2n"))
+    for form in ("2n", "2b"):
+        with pytest.raises(AssertionError):
+            same_everywhere(compiled, path, 1, ("1", form))
 
 
 def test_a_form_with_other_bits_is_not_kept(compiled, tmp_path):
@@ -107,7 +139,7 @@ def test_the_fastest_is_kept_and_found_again(compiled, tmp_path):
     path.write_text(GOOD % "SET(u, 0.5 * AT(u, 0, 0, 0) + 0.25 * (AT(u, 0, 1, 0) + AT(u, 0, -1, 0)));")
     first, again = compiled(path, None), compiled(path, None)
     assert "compiled by" in first.stdout and "found in the cache" in again.stdout
-    form = re.search(r"^good: fastest here: [124] rows? in a pass(, vectors of (32|64) bytes|, the widest vectors)?$", first.stdout, re.M)
+    form = re.search(r"^good: fastest here: [124] rows? in a pass(, vectors of (32|64) bytes|, the widest vectors|, in blocks)?$", first.stdout, re.M)
     assert form and form[0] in again.stdout and object_of(first) == object_of(again)
     assert object_of(compiled(path, "2n")) != object_of(first), "an object of one form was taken for the fastest"
     assert "2 rows in a pass, vectors of 32 bytes" in compiled(path, "2n").stdout
@@ -116,11 +148,37 @@ def test_the_fastest_is_kept_and_found_again(compiled, tmp_path):
 
 def test_a_form_that_does_not_compile_is_left_out(compiled, tmp_path):
     compiler, path = tmp_path / "compiler", tmp_path / "good.c"
-    compiler.write_text('#!/bin/sh\ncase "$*" in *MEMEXT_ROWS*|*vector-width*) exit 1;; esac\nexec cc "$@"\n')
+    compiler.write_text('#!/bin/sh\ncase "$*" in *MEMEXT_ROWS*|*vector-width*|*MEMEXT_BLOCKS*) exit 1;; esac\nexec cc "$@"\n')
     compiler.chmod(0o755)
     path.write_text(GOOD % "SET(u, AT(u, 0, 0, 0));")
     done = compiled(path, None, CC=str(compiler))
     assert done.returncode == 0 and "fastest here: 1 row in a pass\n" in done.stdout, done.stdout + done.stderr
+
+
+WIDE = GOOD.replace("MX_RADIUS 1", "MX_RADIUS %d")
+SUM = "SET(u, 0.5 * AT(u, 0, 0, 0) + 0.25 * (AT(u, 0, 1, 0) + AT(u, 0, -1, 0)));"
+
+MUCH = "double s = 0; " + " ".join(f"s += sin(AT(u, 0, 0, 0) + {i}) * exp(AT(u, 0, 1, 0) - {i});" for i in range(100)) + " SET(u, s);"
+
+
+@pytest.mark.parametrize("radius, code, several", [(1, SUM, True), (3, SUM, True), (4, SUM, False), (1, MUCH, False)],
+                         ids=["small", "radius-3", "radius-4", "much-code"])
+@pytest.mark.parametrize("seconds", [0, 0.4], ids=["fast-compiler", "slow-compiler"])
+def test_radius_and_code_decide_which_forms_are_compiled(compiled, tmp_path, radius, code, several, seconds):
+    """The compiler's own time does not: it depends on the load of the machine, and the cache keeps what it decides."""
+    compiler, path, log = tmp_path / "compiler", tmp_path / "k.c", tmp_path / "log"
+    busy = f"import time; end = {seconds}; exec('while time.process_time() < end: pass')"
+    compiler.write_text(f"""#!/bin/sh
+case "$*" in *"-x c"*) echo "$*" >>'{log}'; python3 -c "{busy}";; esac
+exec cc "$@"
+""")
+    compiler.chmod(0o755)
+    path.write_text(WIDE % (radius, code))
+    done = compiled(path, None, CC=str(compiler))
+    assert done.returncode == 0, done.stderr
+    calls = log.read_text().splitlines()
+    assert any("MEMEXT_ROWS" not in call for call in calls)
+    assert any("MEMEXT_ROWS=2" in call for call in calls) == several, calls
 
 
 def test_a_kernel_that_crashes_is_refused_in_its_own_words(compiled, tmp_path):
@@ -141,4 +199,4 @@ def test_an_unknown_form_is_refused(compiled, tmp_path):
     path = tmp_path / "good.c"
     path.write_text(GOOD % "SET(u, AT(u, 0, 0, 0));")
     done = compiled(path, "3")
-    assert done.returncode == 2 and "MEMEXT_ROWS=3" in done.stderr and "1, 1n, 1w, 2n, 2w or 4" in done.stderr and "unset it" in done.stderr
+    assert done.returncode == 2 and "MEMEXT_ROWS=3" in done.stderr and "1, 1b, 2b, 1n, 1w, 2n, 2w or 4" in done.stderr and "unset it" in done.stderr

@@ -345,6 +345,65 @@ enum { MX_STATE(MX_REACH_) MX_PARTNER(MX_REACH_) MX_FIXED(MX_FIXED_REACH_) mx_no
 enum { MX_STATE(MX_STEP_) MX_PARTNER(MX_STEP_) MX_FIXED(MX_FIXED_STEP_) mx_no_step };
 MX_STATE(MX_TYPEDEF_) MX_PARTNER(MX_TYPEDEF_) MX_FIXED(MX_FIXED_TYPEDEF_) typedef MX_REAL mx_real;
 
+/* Bytes of a vector. */
+#if defined(__AVX512F__)
+#define MX_VECTOR_ 64
+#elif defined(__AVX__)
+#define MX_VECTOR_ 32
+#else
+#define MX_VECTOR_ 16
+#endif
+
+/* With MEMEXT_BLOCKS a row is computed in blocks of as many cells as a vector has of the widest field. A
+ * block's neighbours come from whole vectors, three in a row, which stay in registers:
+ *
+ *      previous          current           next
+ *     | a b c d e f g h | i j k l m n o p | q r s t u v w x |
+ *                    `-----------------'                        neighbours at dx = -1: h i j k l m n o
+ *
+ * They are put into an array mx_lane_NAME[plane][row][dx][cell of the block], from which AT reads. Its
+ * indices are constants after the cell's function is inlined and vectorised, so the compiler drops the array
+ * and what nobody reads, and shuffles registers instead. Without blocks each vector of neighbours in x is a
+ * load that crosses a cache line. Offsets of more than 1 in y or z are read from memory. */
+#ifdef MEMEXT_BLOCKS
+#ifdef MEMEXT_ROWS
+#define MX_MOST_ROWS_ MEMEXT_ROWS
+#else
+#define MX_MOST_ROWS_ 1
+#endif
+#define MX_MEMBER_OF_TYPE_(name, type) type name;
+enum {
+    mx_lanes = MX_VECTOR_ / sizeof(union { MX_STATE(MX_MEMBER_OF_TYPE_) MX_PARTNER(MX_MEMBER_OF_TYPE_)
+                                               MX_FIXED(MX_MEMBER_OF_TYPE_) char mx_none; })
+};
+_Static_assert(mx_lanes >= 2 && mx_lanes <= 16, "no blocks for cells of this size");
+/* If vectors hold different numbers of cells of two fields, compilers use narrow ones for both. */
+#define MX_IS_WIDEST_(name, type) &&sizeof(type) * mx_lanes == MX_VECTOR_
+_Static_assert(1 MX_STATE(MX_IS_WIDEST_) MX_PARTNER(MX_IS_WIDEST_) MX_FIXED(MX_IS_WIDEST_),
+               "no blocks for fields of different sizes");
+#define MX_LEAST_(a, b) ((a) < (b) ? (a) : (b))
+#define MX_LANES_(name, type)                                                                                \
+    enum {                                                                                                   \
+        mx_in_lanes_##name = mx_reach_##name >= 1 && mx_step_##name == 1,                                    \
+        mx_shifts_##name = MX_LEAST_(mx_reach_##name, mx_lanes)                                              \
+    };                                                                                                       \
+    typedef mx_near_type_##name mx_lanes_##name[3][MX_MOST_ROWS_ + 2][2 * mx_reach_##name + 1][mx_lanes];    \
+    typedef mx_near_type_##name mx_block_##name                                                              \
+        __attribute__((vector_size(mx_lanes * sizeof(mx_near_type_##name)), may_alias,                       \
+                       aligned(sizeof(mx_near_type_##name))));
+MX_STATE(MX_LANES_) MX_PARTNER(MX_LANES_) MX_FIXED(MX_LANES_)
+/* Compilers take seconds for many arrays of lanes, though most of them are dropped. */
+#define MX_COUNT_LANES_(name, type) +mx_in_lanes_##name *mx_shifts_##name
+_Static_assert(0 MX_STATE(MX_COUNT_LANES_) MX_PARTNER(MX_COUNT_LANES_) MX_FIXED(MX_COUNT_LANES_) <= 32,
+               "no blocks for so many neighbours");
+enum {
+    /* cells that may be read beside those that are computed */
+    mx_beside =
+        MX_LEAST_((0 MX_FIXED(MX_COUNT_LANES_)) > 0 ? MX_FIXED_RADIUS : MX_RADIUS, (int)mx_lanes),
+    mx_least_cells = 4 * mx_lanes /* of a row that is computed in blocks */
+};
+#endif
+
 #define MX_CELL_TYPE_(type)                                                                                  \
     _Generic((type *)0, double *: MX_CELL_F64, float *: MX_CELL_F32, uint8_t *: MX_CELL_U8,                  \
              uint16_t *: MX_CELL_U16, int16_t *: MX_CELL_I16, int8_t *: MX_CELL_I8, int32_t *: MX_CELL_I32,  \
@@ -436,13 +495,27 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define MX_FROM_(type, at, pitch, dy)                                                                        \
     ((const type *)((const char *)(at) + (mx_row + (mx_among + (dy))) * (pitch)))
 #define MX_CONSTANTS_(dx, dy, dz) (MX_CONSTANT_(dx) && MX_CONSTANT_(dy) && MX_CONSTANT_(dz))
-#define MX_AT_(name, dx, dy, dz, row, plane)                                                                 \
+#define MX_IN_MEMORY_(name, dx, dy, dz, row, plane)                                                          \
     (__builtin_choose_expr(                                                                                  \
         MX_CONSTANTS_(dx, dy, dz),                                                                           \
         MX_FROM_(mx_near_type_##name, mx_near_##name[(plane) + mx_reach_##name], mx_near_pitch_##name, row), \
         MX_FROM_(mx_type_##name, mx_at_##name[(plane) + mx_reach_##name], mx_pitch_##name,                   \
                  row))[(mx_x + (dx)) * (MX_CONSTANTS_(dx, dy, dz) ? mx_near_step_##name : mx_step_##name) +  \
                        MX_ALLOWED_(dx, dy, dz, name)])
+#ifdef MEMEXT_BLOCKS
+/* Is the cell in lanes? In the planes beside it, a row's own vector is read where it is needed. */
+#define MX_IS_ONE_(d) ((d) >= -1 && (d) <= 1)
+#define MX_ONE_(d) (MX_IS_ONE_(d) ? (d) + 1 : 1)
+#define MX_IN_LANES_(name, dx, dy, dz, row, plane)                                                           \
+    (mx_blocked && mx_in_lanes_##name && MX_CONSTANTS_(dx, dy, dz) && MX_IS_ONE_(row) &&                     \
+     MX_IS_ONE_(plane) && (dx) >= -mx_lanes && (dx) <= mx_lanes && ((dx) != 0 || (plane) == 0))
+#define MX_AT_(name, dx, dy, dz, row, plane)                                                                 \
+    (*(MX_IN_LANES_(name, dx, dy, dz, row, plane)                                                            \
+           ? &(*mx_lane_##name)[MX_ONE_(plane)][mx_among + MX_ONE_(row)][(dx) + mx_reach_##name][mx_lane]    \
+           : &MX_IN_MEMORY_(name, dx, dy, dz, row, plane)))
+#else
+#define MX_AT_ MX_IN_MEMORY_
+#endif
 #if MX_FLAT_ /* two dimensions: rows are planes of the arrays, and dz may be left out */
 #define MX_AT_3_(name, dx, dy, dz) MX_AT_(name, dx, dy, dz, dz, dy)
 #define MX_AT_2_(name, dx, dy) MX_AT_(name, dx, dy, 0, 0, dy)
@@ -470,7 +543,7 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define SET(name, value)                                                                                     \
     ((void)__extension__({                                                                                   \
         const __auto_type mx_v = (value);                                                                    \
-        mx_out_##name[mx_x] = MX_STORED_(mx_out_##name[mx_x], mx_v);                                         \
+        mx_out_##name[MX_TO_] = MX_STORED_(mx_out_##name[MX_TO_], mx_v);                                     \
     }))
 #define PARAM(name) (mx_value_##name)
 #define X (mx_x - MX_RADIUS)
@@ -495,6 +568,7 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
     const void *const *const mx_at_##name = mx_r->in + mx_index_##name * MX_SIDE_(MX_RADIUS);                \
     const void *const *const mx_near_##name = mx_at_##name;                                                  \
     const int64_t mx_pitch_##name = mx_r->row_pitch, mx_near_pitch_##name = mx_pitch_##name;                 \
+    MX_NO_LANES_(name)                                                                                       \
     (void)mx_at_##name, (void)mx_pitch_##name, (void)mx_near_##name, (void)mx_near_pitch_##name;
 #define MX_COPIED_(type, n) (MX_IS_SMALL_(type) ? (n) : 1)
 #define MX_FIXED_ROWS_ (MX_FLAT_ ? 0 : MX_FIXED_RADIUS) /* rows that are read above and below */
@@ -523,6 +597,7 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
                                              [MX_FIXED_RADIUS] -                                             \
                 mx_x0 * (int64_t)sizeof(int32_t) - mx_row * mx_near_pitch_##name;                            \
     }                                                                                                        \
+    MX_NO_LANES_(name)                                                                                       \
     (void)mx_at_##name, (void)mx_pitch_##name, (void)mx_near_##name, (void)mx_near_pitch_##name,             \
         (void)mx_copy_##name;
 /* A value, not a load: vectorisers give up on a load of a single number in a branch. */
@@ -546,30 +621,66 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define MX_OF_ROWS_4_(WRITES, what)                                                                          \
     WRITES(what##_0_) WRITES(what##_1_) WRITES(what##_2_) WRITES(what##_3_)
 
+/* What a block adds to a cell: whether AT reads from lanes, which of them, and the index of the new value. */
+#ifdef MEMEXT_BLOCKS
+#define MX_TO_ mx_to
+#define MX_PLACE_PARAMETERS_                                                                                 \
+    , const int mx_blocked MX_UNUSED_, const int64_t mx_lane MX_UNUSED_, const int64_t mx_to MX_UNUSED_
+#define MX_PLACE_ARGUMENTS_ , mx_blocked, mx_lane, mx_to
+#define MX_LANES_PARAMETER_(name) , mx_lanes_##name *const mx_lane_##name MX_UNUSED_
+#define MX_LANES_ARGUMENT_(name) , mx_lane_##name
+#define MX_NO_LANES_(name)                                                                                   \
+    mx_lanes_##name *const mx_lane_##name = 0;                                                               \
+    (void)mx_lane_##name;
+#define MX_NO_BLOCKS_ , mx_blocked = 0, mx_lane = 0
+#define MX_TO_IS_(index) const int64_t mx_to = index;
+#else
+#define MX_TO_ mx_x
+#define MX_PLACE_PARAMETERS_
+#define MX_PLACE_ARGUMENTS_
+#define MX_LANES_PARAMETER_(name)
+#define MX_LANES_ARGUMENT_(name)
+#define MX_NO_LANES_(name)
+#define MX_NO_BLOCKS_
+#define MX_TO_IS_(index)
+#endif
+
 /* The parameters of the cell's function for a field that is read, a read-only field, a parameter, and a field
  * that is written; then the arguments for them. */
 #define MX_UNUSED_ __attribute__((unused))
 #define MX_READ_PARAMETER_(name, type)                                                                       \
     , const void *const *const mx_at_##name MX_UNUSED_, const void *const *const mx_near_##name MX_UNUSED_,  \
-        const int64_t mx_pitch_##name MX_UNUSED_, const int64_t mx_near_pitch_##name MX_UNUSED_
-#define MX_READ_ARGUMENT_(name, type) , mx_at_##name, mx_near_##name, mx_pitch_##name, mx_near_pitch_##name
+        const int64_t mx_pitch_##name MX_UNUSED_,                                                            \
+        const int64_t mx_near_pitch_##name MX_UNUSED_ MX_LANES_PARAMETER_(name)
+#define MX_READ_ARGUMENT_(name, type)                                                                        \
+    , mx_at_##name, mx_near_##name, mx_pitch_##name, mx_near_pitch_##name MX_LANES_ARGUMENT_(name)
 #define MX_VALUE_PARAMETER_(name, value) , const mx_real mx_value_##name MX_UNUSED_
 #define MX_VALUE_ARGUMENT_(name, value) , mx_value_##name
 #define MX_NEW_PARAMETER_(name, type)                                                                        \
     , const type mx_old_##name MX_UNUSED_, type *const mx_out_##name MX_UNUSED_
 #define MX_NEW_ARGUMENT_(name, type) , mx_old_##name, mx_out_##name
+#ifdef MEMEXT_BLOCKS
+#define MX_TO_PARAMETER_(name, type) , type *const mx_out_##name, const type *const mx_was_##name
+#define MX_TO_ARGUMENT_0_(name, type) , mx_out_0_##name, mx_was_0_##name
+#define MX_TO_ARGUMENT_1_(name, type) , mx_out_1_##name, mx_was_1_##name
+#define MX_TO_ARGUMENT_2_(name, type) , mx_out_2_##name, mx_was_2_##name
+#define MX_TO_ARGUMENT_3_(name, type) , mx_out_3_##name, mx_was_3_##name
+#define MX_WAS_(name) mx_was_##name[mx_x]
+#else
 #define MX_TO_PARAMETER_(name, type) , type *const mx_out_##name
 #define MX_TO_ARGUMENT_0_(name, type) , mx_out_0_##name
 #define MX_TO_ARGUMENT_1_(name, type) , mx_out_1_##name
 #define MX_TO_ARGUMENT_2_(name, type) , mx_out_2_##name
 #define MX_TO_ARGUMENT_3_(name, type) , mx_out_3_##name
+#define MX_WAS_(name) mx_out_##name[mx_x]
+#endif
 /* In the loop over x: the value that is replaced, and the value that a cell keeps without SET, which is
  * stored first. Compilers drop that store if SET always follows. Otherwise they make one choice and one store
  * of the two.
  */
 #define MX_OLD_OF_MX_JACOBI(name) 0
-#define MX_OLD_OF_MX_LEAPFROG(name) mx_out_##name[mx_x]
-#define MX_OLD_OF_MX_STAGGERED(name) mx_out_##name[mx_x]
+#define MX_OLD_OF_MX_LEAPFROG(name) MX_WAS_(name)
+#define MX_OLD_OF_MX_STAGGERED(name) MX_WAS_(name)
 #define MX_KEPT_OF_MX_JACOBI(name) AT(name, 0, 0, 0)
 #define MX_KEPT_OF_MX_LEAPFROG(name) AT(name, 0, 0, 0)
 #define MX_KEPT_OF_MX_STAGGERED(name) mx_old_##name
@@ -577,17 +688,10 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define MX_OF_(what, form) MX_JOIN_(what, form)
 #define MX_BEGIN_(name, type)                                                                                \
     const type mx_old_##name = MX_OF_(MX_OLD_OF_, MX_FORM)(name);                                            \
-    mx_out_##name[mx_x] = MX_OF_(MX_KEPT_OF_, MX_FORM)(name);
+    mx_out_##name[MX_TO_] = MX_OF_(MX_KEPT_OF_, MX_FORM)(name);
 
-/* Bytes of a vector, and the number of cells before the first one that begins a vector in the array written:
+/* Without blocks: the number of cells before the first one that begins a vector in the array written, since
  * vectors that cross a cache line take twice as long. */
-#if defined(__AVX512F__)
-#define MX_VECTOR_ 64
-#elif defined(__AVX__)
-#define MX_VECTOR_ 32
-#else
-#define MX_VECTOR_ 16
-#endif
 #define MX_OUT_BEFORE_(name, type)                                                                           \
     mx_before = (int64_t)(-((uintptr_t)mx_r->out[mx_index_##name] + (uintptr_t)mx_r->x0 * sizeof(type)) %    \
                           MX_VECTOR_ / sizeof(type));
@@ -609,11 +713,11 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
 #define MX_CELL_PARAMETERS_(READS)                                                                           \
     const struct mx_row *const mx_r MX_UNUSED_, const int64_t mx_row MX_UNUSED_,                             \
         const int64_t mx_among MX_UNUSED_,                                                                   \
-        const int64_t mx_x MX_UNUSED_ READS(MX_READ_PARAMETER_) MX_FIXED(MX_READ_PARAMETER_)                 \
-            MX_PARAMS(MX_VALUE_PARAMETER_)
+        const int64_t mx_x MX_UNUSED_ MX_PLACE_PARAMETERS_ READS(MX_READ_PARAMETER_)                         \
+            MX_FIXED(MX_READ_PARAMETER_) MX_PARAMS(MX_VALUE_PARAMETER_)
 #define MX_CELL_ARGUMENTS_(READS, among)                                                                     \
-    mx_r, mx_row, among,                                                                                     \
-        mx_x READS(MX_READ_ARGUMENT_) MX_FIXED(MX_READ_ARGUMENT_) MX_PARAMS(MX_VALUE_ARGUMENT_)
+    mx_r, mx_row, among, mx_x MX_PLACE_ARGUMENTS_ READS(MX_READ_ARGUMENT_) MX_FIXED(MX_READ_ARGUMENT_)       \
+                             MX_PARAMS(MX_VALUE_ARGUMENT_)
 #define MX_AMONG_(cell_name, READS, WRITES, among)                                                           \
     cell_name##among_(MX_CELL_ARGUMENTS_(READS, among) WRITES(MX_TO_ARGUMENT_##among##_));
 #define MX_PASS_1_(...) MX_AMONG_(__VA_ARGS__, 0)
@@ -625,21 +729,186 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
     __attribute__((noinline)) static void span_name##n(                                                      \
         MX_OF_ROWS_##n##_(WRITES, MX_OUT_PARAMETER) const struct mx_row *restrict mx_r,                      \
         const mx_real *restrict mx_p, int64_t mx_row, int64_t mx_x0, int64_t mx_x1) {                        \
-        enum { mx_together = n, mx_among = 0 };                                                              \
+        enum { mx_together = n, mx_among = 0 MX_NO_BLOCKS_ };                                                \
         READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)(void) mx_p, (void)mx_row;        \
+        MX_OF_ROWS_##n##_(WRITES, MX_SAME) /* the old values are where the new ones go */                    \
         _Pragma("omp simd") for (int64_t mx_x = mx_x0; mx_x < mx_x1; mx_x++) {                               \
+            MX_TO_IS_(mx_x)                                                                                  \
             MX_PASS_##n##_(cell_name, READS, WRITES)                                                         \
         }                                                                                                    \
     }
+#ifdef MEMEXT_BLOCKS
+#define MX_SAME_0_(name, type) const type *const mx_was_0_##name = mx_out_0_##name;
+#define MX_SAME_1_(name, type) const type *const mx_was_1_##name = mx_out_1_##name;
+#define MX_SAME_2_(name, type) const type *const mx_was_2_##name = mx_out_2_##name;
+#define MX_SAME_3_(name, type) const type *const mx_was_3_##name = mx_out_3_##name;
+/* Rows in blocks, n rows in a pass. Whole vectors of the array written are computed from lanes. At both ends
+ * of a row, blocks begin anywhere, overlap the others, and read from memory. Of them only the cells beside the
+ * whole vectors are stored: the others may be computed from new values in place of old ones.
+ *
+ *      x0         begin                       end         x1
+ *     | e e e e e | b b b b b b b b b b b b b | e e e e e |
+ */
+#define MX_WAS_PARAMETER_0_(name, type) type *restrict const mx_was_0_##name,
+#define MX_WAS_PARAMETER_1_(name, type) type *restrict const mx_was_1_##name,
+#define MX_WAS_PARAMETER_2_(name, type) type *restrict const mx_was_2_##name,
+#define MX_WAS_PARAMETER_3_(name, type) type *restrict const mx_was_3_##name,
+#define MX_THERE_0_(name, type) type *const mx_out_0_##name = mx_was_0_##name;
+#define MX_THERE_1_(name, type) type *const mx_out_1_##name = mx_was_1_##name;
+#define MX_THERE_2_(name, type) type *const mx_out_2_##name = mx_was_2_##name;
+#define MX_THERE_3_(name, type) type *const mx_out_3_##name = mx_was_3_##name;
+#define MX_NEW_BLOCK_0_(name, type) type mx_out_0_##name[mx_lanes];
+#define MX_NEW_BLOCK_1_(name, type) type mx_out_1_##name[mx_lanes];
+#define MX_NEW_BLOCK_2_(name, type) type mx_out_2_##name[mx_lanes];
+#define MX_NEW_BLOCK_3_(name, type) type mx_out_3_##name[mx_lanes];
+#define MX_STORE_(name, row)                                                                                 \
+    _Pragma("omp simd") for (int64_t mx_i = 0; mx_i < mx_lanes; mx_i++) if (mx_at + mx_i >= mx_from &&       \
+                                                                            mx_at + mx_i < mx_to_)           \
+        mx_was_##row##_##name[mx_at + mx_i] = mx_out_##row##_##name[mx_i];
+#define MX_STORE_0_(name, type) MX_STORE_(name, 0)
+#define MX_STORE_1_(name, type) MX_STORE_(name, 1)
+#define MX_STORE_2_(name, type) MX_STORE_(name, 2)
+#define MX_STORE_3_(name, type) MX_STORE_(name, 3)
+#define MX_FIRST_VECTOR_(name, type)                                                                         \
+    mx_begin = mx_inner + (int64_t)(-((uintptr_t)mx_was_0_##name + (uintptr_t)mx_inner * sizeof(type)) %     \
+                                    (mx_lanes * sizeof(type)) / sizeof(type));
+#define MX_FIRST_LANES_(name, type)                                                                          \
+    const mx_near_type_##name *mx_from_##name[3][mx_together + 2];                                           \
+    mx_block_##name mx_previous_##name[3][mx_together + 2], mx_current_##name[3][mx_together + 2];           \
+    _Pragma("GCC unroll 3") for (int mx_z = 0; mx_z < 3; mx_z++)                                             \
+        _Pragma("GCC unroll 6") for (int mx_y = 0; mx_y < mx_together + 2; mx_y++) {                         \
+        if (!mx_in_lanes_##name || (MX_FLAT_ && (mx_y == 0 || mx_y > mx_together))) continue;                \
+        const mx_near_type_##name *const mx_from =                                                           \
+            (const mx_near_type_##name *)((const char *)mx_at_##name[mx_reach_##name + mx_z - 1] +           \
+                                          (mx_row + mx_y - 1) * mx_pitch_##name);                            \
+        mx_from_##name[mx_z][mx_y] = mx_from;                                                                \
+        mx_previous_##name[mx_z][mx_y] = *(const mx_block_##name *)(mx_from + mx_begin - mx_lanes);          \
+        mx_current_##name[mx_z][mx_y] = *(const mx_block_##name *)(mx_from + mx_begin);                      \
+    }
+/* Cells k .. k + lanes - 1 of two vectors in a row. gcc 12 shuffles registers of 64 bytes by an index in a
+ * third one, unless it is told how to shift them. */
+#if MX_VECTOR_ == 64 && !defined(__clang__)
+typedef int mx_block_32 __attribute__((vector_size(64)));
+typedef long long mx_block_64 __attribute__((vector_size(64)));
+#define MX_SHIFTED_(name, low, high, k)                                                                      \
+    (mx_lanes == 8 ? (mx_block_##name)__builtin_ia32_alignq512_mask((mx_block_64)(high), (mx_block_64)(low), \
+                                                                    k, (mx_block_64){0}, (unsigned char)-1)  \
+                   : (mx_block_##name)__builtin_ia32_alignd512_mask((mx_block_32)(high), (mx_block_32)(low), \
+                                                                    k, (mx_block_32){0}, (unsigned short)-1))
+_Static_assert(mx_lanes == 8 || mx_lanes == 16, "no blocks for cells of this size");
+#else
+#define MX_OF_TWO_(i) ((i) & (2 * mx_lanes - 1))
+#define MX_2_OF_(k) MX_OF_TWO_(k), MX_OF_TWO_((k) + 1)
+#define MX_4_OF_(k) MX_2_OF_(k), MX_2_OF_((k) + 2)
+#define MX_8_OF_(k) MX_4_OF_(k), MX_4_OF_((k) + 4)
+#define MX_16_OF_(k) MX_8_OF_(k), MX_8_OF_((k) + 8)
+#define MX_SHIFTED_(name, low, high, k)                                                                      \
+    __builtin_choose_expr(                                                                                   \
+        mx_lanes == 2, __builtin_shufflevector(low, high, MX_2_OF_(k)),                                      \
+        __builtin_choose_expr(                                                                               \
+            mx_lanes == 4, __builtin_shufflevector(low, high, MX_4_OF_(k)),                                  \
+            __builtin_choose_expr(mx_lanes == 8, __builtin_shufflevector(low, high, MX_8_OF_(k)),            \
+                                  __builtin_shufflevector(low, high, MX_16_OF_(k)))))
+#endif
+#define MX_SHIFT_(name, k)                                                                                   \
+    if (k <= mx_shifts_##name) {                                                                             \
+        enum { mx_up = k <= mx_shifts_##name ? k : 0, mx_down = mx_lanes - mx_up };                          \
+        *(mx_block_##name *)mx_array_##name[mx_z][mx_y][mx_reach_##name - mx_up] =                           \
+            MX_SHIFTED_(name, mx_previous, mx_current, mx_down);                                             \
+        *(mx_block_##name *)mx_array_##name[mx_z][mx_y][mx_reach_##name + mx_up] =                           \
+            MX_SHIFTED_(name, mx_current, mx_next, mx_up);                                                   \
+    }
+#define MX_NEXT_LANES_(name, type)                                                                           \
+    mx_lanes_##name mx_array_##name __attribute__((aligned(MX_VECTOR_)));                                    \
+    mx_lanes_##name *const mx_lane_##name = &mx_array_##name;                                                \
+    (void)mx_lane_##name;                                                                                    \
+    _Pragma("GCC unroll 3") for (int mx_z = 0; mx_z < 3; mx_z++)                                             \
+        _Pragma("GCC unroll 6") for (int mx_y = 0; mx_y < mx_together + 2; mx_y++) {                         \
+        if (!mx_in_lanes_##name || (MX_FLAT_ && (mx_y == 0 || mx_y > mx_together))) continue;                \
+        const mx_block_##name mx_previous = mx_previous_##name[mx_z][mx_y],                                  \
+                              mx_current = mx_current_##name[mx_z][mx_y],                                    \
+                              mx_next =                                                                      \
+                                  *(const mx_block_##name *)(mx_from_##name[mx_z][mx_y] + mx_at + mx_lanes); \
+        *(mx_block_##name *)mx_array_##name[mx_z][mx_y][mx_reach_##name] = mx_current;                       \
+        MX_SHIFT_(name, 1)                                                                                   \
+        MX_SHIFT_(name, 2)                                                                                   \
+        MX_SHIFT_(name, 3)                                                                                   \
+        MX_SHIFT_(name, 4)                                                                                   \
+        MX_SHIFT_(name, 5)                                                                                   \
+        MX_SHIFT_(name, 6)                                                                                   \
+        MX_SHIFT_(name, 7)                                                                                   \
+        MX_SHIFT_(name, 8)                                                                                   \
+        mx_previous_##name[mx_z][mx_y] = mx_current, mx_current_##name[mx_z][mx_y] = mx_next;                \
+    }
+#define MX_ENDS_(cell_name, READS, WRITES, n, part)                                                          \
+    for (int mx_k = 0; mx_k < 2; mx_k++) {                                                                   \
+        enum { mx_blocked = 0 };                                                                             \
+        const int64_t mx_at = part[mx_k][0], mx_from = part[mx_k][1], mx_to_ = part[mx_k][2];                \
+        if (mx_from >= mx_to_) continue;                                                                     \
+        MX_OF_ROWS_##n##_(WRITES, MX_NEW_BLOCK)                                                              \
+        _Pragma("omp simd") for (int64_t mx_lane = 0; mx_lane < mx_lanes; mx_lane++) {                       \
+            const int64_t mx_x = mx_at + mx_lane, mx_to = mx_lane;                                           \
+            MX_PASS_##n##_(cell_name, READS, WRITES)                                                         \
+        }                                                                                                    \
+        MX_OF_ROWS_##n##_(WRITES, MX_STORE)                                                                  \
+    }
+#define MX_BLOCKS_(span_name, cell_name, READS, WRITES, n)                                                   \
+    MX_SPAN_(span_name, cell_name, READS, WRITES, n)                                                         \
+    __attribute__((noinline)) static void span_name##n##_blocks_(                                            \
+        MX_OF_ROWS_##n##_(WRITES, MX_WAS_PARAMETER) const struct mx_row *restrict mx_r,                      \
+        const mx_real *restrict mx_p, int64_t mx_row, int64_t mx_x0, int64_t mx_x1) {                        \
+        enum { mx_together = n, mx_among = 0 };                                                              \
+        READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)(void) mx_p, (void)mx_row;        \
+        const int64_t mx_inner = mx_x0 + mx_lanes - mx_beside;                                               \
+        int64_t mx_begin = mx_inner;                                                                         \
+        WRITES(MX_FIRST_VECTOR_)                                                                             \
+        const int64_t mx_end =                                                                               \
+            mx_begin + (mx_x1 + mx_beside - mx_lanes - mx_begin) / mx_lanes * mx_lanes;                      \
+        const int64_t mx_last = mx_x1 - mx_lanes, mx_second = mx_x0 + mx_lanes;                              \
+        const int64_t mx_left[2][3] = {{mx_x0, mx_x0, mx_second < mx_begin ? mx_second : mx_begin},          \
+                                       {mx_begin - mx_lanes, mx_second, mx_begin}};                          \
+        const int64_t mx_right[2][3] = {{mx_end, mx_end, mx_last},                                           \
+                                        {mx_last, mx_end > mx_last ? mx_end : mx_last, mx_x1}};              \
+        MX_ENDS_(cell_name, READS, WRITES, n, mx_left)                                                       \
+        {                                                                                                    \
+            MX_OF_ROWS_##n##_(WRITES, MX_THERE)                                                              \
+            READS(MX_FIRST_LANES_) MX_FIXED(MX_FIRST_LANES_)                                                 \
+            for (int64_t mx_at = mx_begin; mx_at < mx_end; mx_at += mx_lanes) {                              \
+                enum { mx_blocked = 1 };                                                                     \
+                READS(MX_NEXT_LANES_) MX_FIXED(MX_NEXT_LANES_)                                               \
+                _Pragma("omp simd") for (int64_t mx_lane = 0; mx_lane < mx_lanes; mx_lane++) {               \
+                    const int64_t mx_x = mx_at + mx_lane, mx_to = mx_x;                                      \
+                    MX_PASS_##n##_(cell_name, READS, WRITES)                                                 \
+                }                                                                                            \
+            }                                                                                                \
+        }                                                                                                    \
+        MX_ENDS_(cell_name, READS, WRITES, n, mx_right)                                                      \
+    }
+#define MX_ROWS_(span_name, WRITES, n)                                                                       \
+    for (; mx_row + n <= mx_r->rows; mx_row += n)                                                            \
+        if (mx_r->x1 - mx_r->x0 >= mx_least_cells)                                                           \
+            span_name##n##_blocks_(MX_OF_ROWS_##n##_(WRITES, MX_OUT_ARGUMENT) mx_r, mx_p, mx_row, mx_r->x0,  \
+                                   mx_r->x1);                                                                \
+        else                                                                                                 \
+            span_name##n(MX_OF_ROWS_##n##_(WRITES, MX_OUT_ARGUMENT) mx_r, mx_p, mx_row, mx_r->x0, mx_r->x1); \
+    (void)mx_before;
+_Static_assert(!mx_copies, "no blocks for read-only fields of small integers");
+#else
+#define MX_BLOCKS_ MX_SPAN_
+#define MX_SAME_0_(name, type)
+#define MX_SAME_1_(name, type)
+#define MX_SAME_2_(name, type)
+#define MX_SAME_3_(name, type)
 #define MX_ROWS_(span_name, WRITES, n)                                                                       \
     for (; mx_row + n <= mx_r->rows; mx_row += n)                                                            \
         for (int64_t mx_x = mx_r->x0, mx_end; mx_x < mx_r->x1; mx_x = mx_end) {                              \
             mx_end = mx_x + (mx_x == mx_r->x0 && mx_before > 0 ? mx_before                                   \
                              : mx_copies                       ? MX_MOST_COPIED_                             \
-                                                               : mx_r->x1);                                                        \
+                                                               : mx_r->x1);                                  \
             if (mx_end > mx_r->x1) mx_end = mx_r->x1;                                                        \
             span_name##n(MX_OF_ROWS_##n##_(WRITES, MX_OUT_ARGUMENT) mx_r, mx_p, mx_row, mx_x, mx_end);       \
         }
+#endif
 #define MX_CELLS_(row_name, span_name, cell_name, READS, WRITES)                                             \
     __attribute__((always_inline)) static inline void cell_name(MX_CELL_PARAMETERS_(READS)                   \
                                                                     WRITES(MX_NEW_PARAMETER_));              \
@@ -648,8 +917,8 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
         WRITES(MX_BEGIN_)                                                                                    \
         cell_name(MX_CELL_ARGUMENTS_(READS, mx_among) WRITES(MX_NEW_ARGUMENT_));                             \
     }                                                                                                        \
-    MX_SPAN_(span_name, cell_name, READS, WRITES, 1)                                                         \
-    MX_PAIRS_(MX_SPAN_, span_name, cell_name, READS, WRITES)                                                 \
+    MX_BLOCKS_(span_name, cell_name, READS, WRITES, 1)                                                       \
+    MX_PAIRS_(MX_BLOCKS_, span_name, cell_name, READS, WRITES)                                               \
     void row_name(const struct mx_row *mx_r) {                                                               \
         mx_real mx_p[mx_n_param + 1];                                                                        \
         int64_t mx_before = 0, mx_row = 0;                                                                   \
@@ -715,7 +984,7 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
     __attribute__((noinline)) static void mx_values_##name(const struct mx_row *restrict mx_r,               \
                                                            const mx_real *restrict mx_p, int64_t mx_x0,      \
                                                            int64_t mx_x1, double *restrict mx_result) {      \
-        enum { mx_together = 1, mx_among = 0 };                                                              \
+        enum { mx_together = 1, mx_among = 0 MX_NO_BLOCKS_ };                                                \
         const int64_t mx_row = 0;                                                                            \
         READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)(void) mx_p, (void)mx_row;        \
         _Pragma("omp simd") for (int64_t mx_x = mx_x0; mx_x < mx_x1; mx_x++) {                               \
