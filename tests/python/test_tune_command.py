@@ -277,7 +277,7 @@ def test_refined_sizes_are_kept_and_used(memext, place, tmp_path):
     report = json.loads(memext("tune", *problem, "--calibrate", "--json", "-", env=environment).stdout)
     sizes = report["rates"]["tiled_sizes"]
     searched = "own_slab" in sizes
-    assert searched == said[0].startswith("# tiled engine: slab ")
+    assert searched == said[0].startswith("# engine tiled: slab ")
     assert searched or report["machine"]["l3_bytes"] > 40 << 20 # a ring of this grid would stay in such a cache
     if searched:
         assert sizes["own_slab"] > 0 and sizes["own_tile"] > 0 and sizes["own_ct"] > 0 and sizes["tried"] > 0
