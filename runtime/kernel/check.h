@@ -17,7 +17,7 @@
 
 enum {
     MOST_CELLS = 67, /* in x: several vectors and a rest, of any vector length */
-    MOST_ROWS = 3,   /* more than a pass of a row function computes at once (forms.h) */
+    MOST_ROWS = 5,   /* more than a pass of a row function computes at once: 4 (forms.c) */
     SIDE = 16,       /* cells beside a row and its frame */
     BESIDE = 2,      /* rows beside the patch and its frame */
     AROUND = 4,      /* plane pointers before the first and after the last */

@@ -123,6 +123,15 @@ def test_a_pass_of_two_rows_is_seen(compiled, tmp_path):
             same_everywhere(compiled, path, 1, ("1", form))
 
 
+def test_all_rows_of_a_pass_are_checked(compiled, tmp_path):
+    """A check takes more rows than a pass: this kernel computes something else in the fourth row of one."""
+    path = tmp_path / "far.c"
+    path.write_text(GOOD % "const int64_t far = mx_among == 3 ? 2 : 0; SET(u, AT(u, far, 0, 0));")
+    assert compiled(path, "2n", "check").returncode == 0
+    done = compiled(path, "4", "check")
+    assert done.returncode == 2 and "depend on how many rows a call computes" in done.stderr, done.stderr
+
+
 def test_a_form_with_other_bits_is_not_kept(compiled, tmp_path):
     """Compilers may be wrong; this kernel is, where two rows are computed together."""
     path = tmp_path / "wrong.c"
