@@ -27,7 +27,6 @@ import json
 import random
 import re
 import shutil
-import signal
 import sys
 import time
 from pathlib import Path
@@ -35,7 +34,7 @@ from pathlib import Path
 from crashing.bench import Bench, left_behind, sweep
 from crashing.campaign import Campaign
 from crashing.cases import ACCELS, ALGORITHMS, BACKENDS, PLACES, TROUBLES, draw_case
-from crashing.processes import ROOT, Wrong
+from crashing.processes import ROOT, SIGNALS, Wrong
 
 
 def one(bench, o, number, why_not):
@@ -136,24 +135,13 @@ def options():
     return o
 
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-def leave(number, _):
-    """The first signal ends the campaign; nothing disturbs the clearing up."""
-    for other in ENDING:
-        signal.signal(other, signal.SIG_IGN)
-    sys.exit(128 + number)
-
-
 def main():
     o = options()
-    for number in ENDING:  # SIGINT is ignored by what a script starts in the background, and children inherit that
-        signal.signal(number, leave)
+    SIGNALS.take()
     sweep(Path(o.place).resolve())
     bench = Bench(o)
-    bench.folder.mkdir(parents=True)
     try:
+        bench.folder.mkdir(parents=True)
         ends, failures, seconds = campaign_of_campaigns(o, bench)
         summary(o, bench, ends, failures, seconds)
     finally:

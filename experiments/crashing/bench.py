@@ -13,7 +13,7 @@ from pathlib import Path
 
 from crashing.cases import ACCELS, ALGORITHMS, BACKENDS, MIB, PLACES, TROUBLES, draw_problem
 from crashing.places import small_file_system, targets
-from crashing.processes import LIMIT_MEMORY, tool, undo
+from crashing.processes import LIMIT_MEMORY, detach, tool, undo
 
 FOLDER = "memext-crash-"
 
@@ -108,17 +108,15 @@ def left_behind(folder, pids):
 
 
 def sweep(place):
-    """Removes what a campaign left that was itself killed with -9. A mounted loop device disappears with its mount."""
+    """Removes what a campaign left that was itself killed with -9."""
     for folder in glob.glob(f"{glob.escape(str(place))}/{FOLDER}*"):
         name = os.path.basename(folder)
         if os.path.exists(f"/proc/{name.rsplit('-', 1)[1]}"):
             continue
         for path in glob.glob(f"/dev/mapper/{name}-*"):
             undo("dmsetup", "remove", os.path.basename(path))
-        for line in tool("losetup", "--noheadings", "--output", "NAME,BACK-FILE").splitlines():
-            if line.split(None, 1)[1].startswith(f"{folder}/"):
-                undo("losetup", "--detach", line.split()[0])
-        for line in reversed(Path("/proc/mounts").read_text().splitlines()):
-            if line.split()[1].startswith(f"{folder}/"):
-                undo("umount", line.split()[1])
+        devices = [line.split()[0] for line in tool("losetup", "--noheadings", "--output", "NAME,BACK-FILE").splitlines()
+                   if line.split(None, 1)[1].startswith(f"{folder}/")]
+        mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines() if line.split()[1].startswith(f"{folder}/")]
+        detach(*devices, between=lambda mounts=mounts: [undo("umount", mount) for mount in reversed(mounts)])
         shutil.rmtree(folder, ignore_errors=True)

@@ -15,7 +15,7 @@ from crashing.cases import BACKENDS, MIB, RESUMABLE, accel_words, backend_option
 from crashing.kinds import KINDS
 from crashing.moments import act_kill, act_stop
 from crashing.places import MAKERS, Place
-from crashing.processes import End, Wrong, end_of, start
+from crashing.processes import SIGNALS, End, Wrong, end_of, start
 from watch import newest_superblock
 
 
@@ -94,7 +94,8 @@ class Campaign:
         line = shlex.join(map(str, words))
         self.note(line)
         begin = time.monotonic()
-        self.process = start(words, self.folder)
+        with SIGNALS.wait():
+            self.process = start(words, self.folder)
         self.limiters += [self.process.pid] * bool(prefix)
         end = End(0, "")
         if act is not None:

@@ -4,7 +4,7 @@ import os
 import shutil
 
 from crashing.cases import MIB
-from crashing.processes import tool, undo
+from crashing.processes import detach, make, tool, undo
 
 
 class Place:
@@ -21,17 +21,14 @@ def loop_device(stack, image, count):
     if not image.exists():
         image.touch()
         os.truncate(image, count)
-    device = tool("losetup", "--find", "--show", image)
-    stack.callback(undo, "losetup", "--detach", device)
-    return device
+    return make(stack, ["losetup", "--find", "--show", image], detach)
 
 
 def small_file_system(stack, folder, name, count):
     device, mount = loop_device(stack, folder / f"{name}.img", count), folder / name
     tool("mkfs.ext4", "-q", "-m", "0", "-F", device)
     mount.mkdir()
-    tool("mount", device, mount)
-    stack.callback(undo, "umount", mount)
+    make(stack, ["mount", device, mount], undo, "umount", mount)
     return mount
 
 
@@ -82,8 +79,7 @@ def make_mapped(stack, folder, need, dice, target):
            "error": f"0 {bad_from} linear {under} 0\n{bad_from} {sectors - bad_from} error"}[target]
     table = folder / "table"
     table.write_text(bad + "\n")
-    tool("dmsetup", "create", name, table)
-    stack.callback(undo, "dmsetup", "remove", name)
+    make(stack, ["dmsetup", "create", name, table], undo, "dmsetup", "remove", name)
 
     def relieve():
         table.write_text(good + "\n")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Processes that a campaign starts; they end with the campaign."""
+import contextlib
 import ctypes
 import dataclasses
 import glob
@@ -19,6 +20,49 @@ POLL_S = 0.0005
 
 class Wrong(Exception):
     """A sentence that says what a run did and must not do."""
+
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Signals:
+    """The first signal ends the campaign; nothing disturbs the clearing up."""
+
+    def __init__(self):
+        self.came, self.depth = None, 0
+
+    def take(self):
+        for number in ENDING:  # SIGINT is ignored by what a script starts in the background, and children inherit that
+            signal.signal(number, self.leave)
+
+    def leave(self, number, _):
+        for other in ENDING:
+            signal.signal(other, signal.SIG_IGN)
+        self.came = number
+        if not self.depth:
+            sys.exit(128 + number)
+
+    @contextlib.contextmanager
+    def wait(self):
+        """A signal that comes meanwhile ends the campaign afterwards: what is made here is noted for removal, or not made."""
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
+            if self.came and not self.depth:
+                sys.exit(128 + self.came)
+
+
+SIGNALS = Signals()
+
+
+def make(stack, words, undoing, *what):
+    """Runs a tool that makes something and notes the tool that takes it away, as one step; returns what the first one said."""
+    with SIGNALS.wait():
+        said = tool(*words)
+        stack.callback(undoing, *(what or [said]))
+    return said
 
 
 def tool(*words):
@@ -48,6 +92,32 @@ def undo(*words):
             if time.monotonic() > deadline:
                 return print(f"crash.py: {error}", file=sys.stderr)
             time.sleep(0.1)
+
+
+def file_of(device):
+    """What a loop device is made of; None if it is detached."""
+    try:
+        return (Path("/sys/block") / Path(device).name / "loop" / "backing_file").read_text().removesuffix(" (deleted)\n").strip()
+    except OSError:
+        return None
+
+
+def detach(*devices, between=lambda: None):
+    """Detaches loop devices and waits until they are gone; between() unmounts what is on them.
+
+    The kernel detaches a device when its last user closes it. Its file system may live on in another process's mount namespace.
+    """
+    files = {device: file_of(device) for device in devices}
+    for device in devices:
+        undo("losetup", "--detach", device)
+    between()
+    deadline = time.monotonic() + 20
+    for device, file in files.items():
+        while file and file_of(device) == file:
+            if time.monotonic() > deadline:
+                print(f"crash.py: {device} is detached, but another process still uses it after 20 s", file=sys.stderr)
+                break
+            time.sleep(0.02)
 
 
 def start(words, folder):

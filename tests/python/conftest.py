@@ -197,7 +197,8 @@ def sh(*words):
 
 
 def unmount(directory):
-    """The kernel holds files of a killed process until its last requests have ended: until then they keep the mount busy."""
+    """The kernel holds files of a killed process until its last requests have ended, and a loop device until no other process's mount namespace has
+    its file system: until then they keep the mount busy."""
     wait_until(lambda: subprocess.run(["umount", directory], capture_output=True).returncode == 0, f"umount of {directory}")
 
 
@@ -263,7 +264,8 @@ def ram_disk(tmp_path_factory):
             sh("losetup", "--detach", device)
         if folder.exists():
             image.unlink(missing_ok=True)
-            said("umount", folder)
+            if folder.is_mount():
+                unmount(folder)
             folder.rmdir()
 
 
