@@ -4,15 +4,22 @@ from .study import HUGE, NONE, SCHEDULE, URING, Effect, Question, faults, of_rep
 
 ADVICES = ("none", "sequential", "random", "hugepage", "schedule")
 PARTS, PARTS_ADVISED = "mmap-skewed-min-none", "mmap-skewed-min-schedule"
+# What Linux does with a fault: do_sync_mmap_readahead in mm/filemap.c. What the schedule calls: populate, will_need and drop in backends/mmap/mmap.c, advise_around in runtime/execute/compute.c.
+AROUND = "Without advice Linux reads around a page that a fault does not find in the page cache. Half of `read_ahead_kb` lies before the page (`do_sync_mmap_readahead` in `mm/filemap.c`)."
+CALLS = ("Before a range is copied into a Block or from one, advice by the schedule calls `MADV_POPULATE_READ`. For ranges below 1 MiB it also calls `MADV_WILLNEED`, a little earlier. "
+         "After the copy it calls `MADV_DONTNEED`, `sync_file_range` and `POSIX_FADV_DONTNEED`, which write the range back and drop it. Without Blocks it calls `MADV_WILLNEED` for the next planes instead.")  # fmt: skip
+CONTROL = ("`MADV_POPULATE_READ` waits until the pages are there. `sync_file_range` waits where more than 32 MiB are being written. So much of this is control of I/O by synchronous calls, and not advice.")
 
 
 def madvise(s):
-    yield f"Without advice a mapping {takes(s, NONE, URING, 'io_uring with the same Blocks')}. The storage reads {s.median(NONE, read_ratio):.2f} times the bytes that the schedule loads, in {sweeps(s, NONE)}."
+    yield f"Without advice a mapping {takes(s, NONE, URING, 'io_uring with the same Blocks')}. Over {sweeps(s, NONE)}, the storage reads {s.median(NONE, read_ratio):.2f} times the bytes that the schedule loads."
     yield (f"`MADV_SEQUENTIAL` {takes(s, 'mmap-stream-sequential', NONE, 'none')}. It reads "
-           f"{s.median('mmap-stream-sequential', read_ratio):.2f} times the bytes loaded. `MADV_RANDOM` turns read-ahead off: it {takes(s, 'mmap-stream-random', NONE, 'none')} and reads "
-           f"{s.median('mmap-stream-random', read_ratio):.2f} times the bytes, page by page.")  # fmt: skip
-    yield f"`MADV_HUGEPAGE` {takes(s, HUGE, NONE, 'none')}. It takes {s.median(HUGE, faults):.1f} faults a MiB stored instead of {s.median(NONE, faults):.0f} (see large folios)."
-    yield (f"Advice by the schedule brings pages in ahead of their use, and writes them back and drops them after it. It {takes(s, SCHEDULE, NONE, 'none')}. For parts of planes it {takes(s, PARTS_ADVISED, PARTS, 'none')}: the storage reads "
+           f"{s.median('mmap-stream-sequential', read_ratio):.2f} times the bytes loaded. {AROUND} `MADV_SEQUENTIAL` makes windows that begin at the page. `MADV_RANDOM` turns read-ahead off: it {takes(s, 'mmap-stream-random', NONE, 'none')} and reads "
+           f"{s.median('mmap-stream-random', read_ratio):.2f} times the bytes, page by page. With either advice, reclaim disregards accesses through the mapping (`vma_has_recency`).")  # fmt: skip
+    yield (f"`MADV_HUGEPAGE` {takes(s, HUGE, NONE, 'none')}. It takes {s.median(HUGE, faults):.1f} faults a MiB stored instead of {s.median(NONE, faults):.0f} (see large folios). Two things change at once. For such a mapping Linux ignores `read_ahead_kb`. "
+           "It reads forward in folios of 2 MiB, which begin at multiples of 2 MiB, and not around the page. So this figure does not belong to large folios alone.")  # fmt: skip
+    yield f"{CALLS} {CONTROL}"
+    yield (f"Advice by the schedule {takes(s, SCHEDULE, NONE, 'none')}. On `stream` the storage reads {s.median(SCHEDULE, read_ratio):.2f} times the bytes loaded. For parts of planes it {takes(s, PARTS_ADVISED, PARTS, 'none')}: the storage reads "
            f"{s.median(PARTS_ADVISED, read_ratio):.2f} times the bytes loaded instead of {s.median(PARTS, read_ratio):.2f}. Without Blocks it {takes(s, 'mmap-plain-schedule', 'mmap-plain-none', 'none')}.")  # fmt: skip
     yield f"Against explicit transfers, `MADV_HUGEPAGE` {takes(s, HUGE, URING, 'io_uring')}. Advice by the schedule {takes(s, SCHEDULE, URING, 'io_uring')}."
 

@@ -2,13 +2,15 @@
 """The question on compressed memory before or instead of the disk."""
 import statistics
 
+from runner import plan
+
 from .study import MIB, URING, Question, counter, faults, kernel_of, report, step_ms, takes
 
 
 def held(r):
     """MiB of memory that zram took, by limit-memory's last word; None where it was not zram."""
     for line in r["stderr"].splitlines():
-        if "zram: at most" in line:
+        if "zram: " in line and "at most " in line:
             return float(line.split("at most ")[1].split()[0])
     return None
 
@@ -28,10 +30,14 @@ def zeros(r):
 
 def compressed(s):
     buffers = 2 * s.median("zram-random", lambda r: report(r)["layout"]["buffer_bytes"]) / MIB
-    yield (f"For noise, zram needed {s.median('zram-random', held):.0f} MiB of memory to hold Buffers of {buffers:.0f} MiB. The memory limit of the run does not count this memory. The run {takes(s, 'zram-random', FILE, 'a swap file')}, and "
+    pool, limit = s.median("zram-random", held), plan.size_bytes(s.latest("zram-random")["limit"]) / MIB
+    enough = f"A machine with {pool + limit:.0f} MiB of DRAM needs no tier at all. " if pool + limit >= buffers else ""
+    outside = " With cgroup v1 the pool lies outside the limit." if s.machine()["cgroup"] == "v1" else ""
+    yield (f"For noise, zram took up to {pool:.0f} MiB of memory beside the limit of {limit:.0f} MiB, together {pool + limit:.0f} MiB. Both Buffers have {buffers:.0f} MiB, and a part of them stays within the limit. {enough}"
+           f"The run {takes(s, 'zram-random', FILE, 'a swap file')}, and "
            f"{takes(s, 'zram-random', URING, 'io_uring from the disk')}. Compression is not the only difference: from zram a fault reads only its own page, and at once. From a swap file Linux reads ahead.")  # fmt: skip
-    yield f"With zswap before the same swap file, noise {takes(s, 'zswap-random', FILE, 'noise without it')}. The storage read {s.median('zswap-random', read_mib):.0f} MiB instead of {s.median(FILE, read_mib):.0f}. How much memory its pool held was not measured."
-    yield (f"The other data begin as zeros but for three faces. Linux keeps a page of zeros as a bit (since 6.12), before any tier sees it. {zeros_said(s)}A swap file {takes(s, FILE_ZEROS, FILE, 'one with noise')}. Against it zram, which needed {s.median('zram-corner', held):.0f} MiB, "
+    yield f"With zswap before the same swap file, noise {takes(s, 'zswap-random', FILE, 'noise without it')}. The storage read {s.median('zswap-random', read_mib):.0f} MiB instead of {s.median(FILE, read_mib):.0f}. How much memory its pool held was not measured.{outside}"
+    yield (f"The other data begin as zeros but for three faces. Linux keeps a page of zeros as a bit (since 6.12), before any tier sees it. {zeros_said(s)}A swap file {takes(s, FILE_ZEROS, FILE, 'one with noise')}. Against it zram, which took {s.median('zram-corner', held):.0f} MiB beside the limit, "
            f"{takes(s, 'zram-corner', FILE_ZEROS, 'the swap file with the same data')}. zswap {takes(s, 'zswap-corner', FILE_ZEROS, 'the swap file with the same data')}.")  # fmt: skip
     yield f"Noise in zram has {s.median('zram-random', faults):.0f} faults a MiB stored, in a swap file {s.median(FILE, faults):.0f}, and io_uring {s.median(URING, faults):.0f}."
 

@@ -6,7 +6,6 @@ from runner import plan
 
 from .study import (
     HUGE,
-    MIB,
     NONE,
     SCHEDULE,
     SIZE,
@@ -25,11 +24,6 @@ from .study import (
 )
 
 LINUX_AHEAD = int(plan.AHEAD["read_ahead_kb"])
-
-
-def refaulted(r):
-    """MiB that were read again after they had been reclaimed"""
-    return kernel_of("refault_bytes")(r) / MIB
 
 
 def suffix(s, limit, name):
@@ -56,15 +50,20 @@ def sweep(s):
         plain, huge = takes(s, NONE + end, URING + end, "io_uring"), takes(s, HUGE + end, NONE + end, "none")
         kept.append((Effect(s, NONE + end, URING + end), Effect(s, HUGE + end, NONE + end)))
         yield (f"At {spaced(limit)} a mapping without advice {plain}. `MADV_HUGEPAGE` {huge}, and advice by the schedule {takes(s, SCHEDULE + end, NONE + end, 'none')}. "
-               f"Without advice the storage reads {s.median(NONE + end, read_ratio):.2f} times the bytes loaded, in {sweeps(s, NONE + end)}.")  # fmt: skip
+               f"Without advice the storage reads {s.median(NONE + end, read_ratio):.2f} times the bytes loaded, over {sweeps(s, NONE + end)}.")  # fmt: skip
     if not all(effect.enough for pair in kept for effect in pair):
         yield "There are too few rounds to compare the limits."
         return
-    same = [what for what, signs in (("the mapping against io_uring", {a.sign for a, _ in kept}), ("`MADV_HUGEPAGE` against none", {b.sign for _, b in kept})) if len(signs) == 1]
-    if same:
-        yield f"The finding is the same at each of these limits for {' and for '.join(same)}."
-    if len(same) < 2:
-        yield "What differs between limits belongs to the size, not to the pattern."
+    yield f"{directions('a mapping without advice against io_uring', [a.sign for a, _ in kept])} {directions('`MADV_HUGEPAGE` against none', [b.sign for _, b in kept])}"
+
+
+def directions(what, signs):
+    """Whether the findings at all limits have one direction."""
+    if not any(signs):
+        return f"For {what} no difference can be told at any of these limits."
+    if len(set(signs)) == 1:
+        return f"For {what} the finding has the same direction at each of these limits."
+    return f"For {what} the findings at these limits differ. The limits were not compared directly."
 
 
 # ------------------------------------------------------------------ read-ahead
@@ -87,31 +86,47 @@ def ahead_rows(s):
 
 
 def at_one_limit(s, limit, known):
-    """(sentences, the largest size, by what effect it differs from Linux's own) at one limit."""
-    usual = next((run for run in known if run[0] == LINUX_AHEAD), known[0])
-    (best, _), (largest, last) = min(known, key=lambda run: s.median(run[1], step_ms)), known[-1]
-    said = [f"At {spaced(limit)} the fastest of these sizes is {best} KiB. The storage reads these multiples of the bytes loaded: {several(s, [(f'{n} KiB', run) for n, run in known], read_ratio, '{:.2f}')}."]
-    effect = Effect(s, last, usual[1])
-    said.append(f"{largest} KiB {takes(s, last, usual[1], f'{usual[0]} KiB')}, and the storage reads {Effect(s, last, usual[1], kernel_of('storage_read_bytes'))} as many bytes.")
-    again, before = s.median(last, refaulted), s.median(usual[1], refaulted)
-    if again > 1.1 * before:
-        said.append(f"Of these, {again:.0f} MiB had been in the page cache before and were reclaimed; with {usual[0]} KiB it is {before:.0f} MiB.")
-    return said, largest, effect
+    """(sentences, (Linux's own size, the largest size), by what effect the largest differs from Linux's own) at one limit."""
+    own, usual = next((run for run in known if run[0] == LINUX_AHEAD), known[0])
+    (best, least), (largest, last) = min(known, key=lambda run: s.median(run[1], step_ms)), known[-1]
+    said = [f"At {spaced(limit)} the least median time is that of {best} KiB" + (f". It {takes(s, least, usual, f'{own} KiB')}." if best != own else ", which is Linux's own." if own == LINUX_AHEAD else "."),
+            f"The storage reads these multiples of the bytes loaded: {several(s, [(f'{n} KiB', run) for n, run in known], read_ratio, '{:.2f}')}."]  # fmt: skip
+    effect = Effect(s, last, usual)
+    said.append(f"{largest} KiB {takes(s, last, usual, f'{own} KiB')}, and the storage reads {Effect(s, last, usual, kernel_of('storage_read_bytes'))} as many bytes.")
+    return said, (own, largest), effect
+
+
+FINDINGS = {1: "costs time", -1: "saves time", 0: "shows no clear difference"}
 
 
 def over_limits(found):
-    """What the limits say together. found: [(limit, largest size, effect)]"""
+    """What the limits say together. found: [(limit, (size, largest size), effect of the second against the first)]"""
     if len(found) < 2:
         return "One limit was measured, which says nothing of larger ones."
     if not all(effect.enough for _, _, effect in found):
         return "There are too few rounds to say whether the limit decides."
-    signs = [effect.sign for _, _, effect in found]
-    if len(set(signs)) == 1:
-        return "The size of the limit does not matter: " + {1: "the largest read-ahead costs time at each.", -1: "the largest read-ahead saves time at each.", 0: "no difference can be told at any."}[signs[0]]
-    if signs[0] > 0 and signs[-1] <= 0:
-        parts = [f"{size * 1024 / plan.size_bytes(limit):.1%} of {spaced(limit)}" for limit, size, _ in (found[0], found[-1])]
-        return f"A large read-ahead costs time only at small limits: {found[0][1]} KiB is {parts[0]}, but {parts[1]}. The loss is one of scale, not of read-ahead."
-    return "The limits disagree: the finding at one does not hold at another."
+    at = {}
+    for limit, _, effect in found:
+        at.setdefault(FINDINGS[effect.sign], []).append(spaced(limit))
+    told = [f"{what} at {' and '.join(limits)}" for what, limits in at.items()]
+    if len(at) > 1:
+        said = f"The largest read-ahead {', and '.join(told)}."
+    else:
+        said = "No difference can be told at any of these limits." if FINDINGS[0] in at else f"The largest read-ahead {next(iter(at))} at each of these limits."
+    return said + between(found[0], found[-1])
+
+
+def between(small, large):
+    """A sentence that compares the effects of the same two sizes at two limits by their intervals; "" where the sizes differ."""
+    (at, sizes, _), (other, others, _) = small, large
+    if sizes != others:
+        return ""
+    (low, high), (lower, higher) = (effect.effect.interval() for _, _, effect in (small, large))
+    if low <= higher and lower <= high:
+        return f" The intervals of this effect at {spaced(at)} and at {spaced(other)} overlap, so these runs do not tell the two limits apart."
+    less, more = (other, at) if low > higher else (at, other)
+    what = "loss" if max(small[2].sign, large[2].sign) > 0 and min(small[2].sign, large[2].sign) >= 0 else "ratio"
+    return f" The {what} of {sizes[1]} KiB against {sizes[0]} KiB is smaller at {spaced(less)} than at {spaced(more)}: the two intervals do not overlap."
 
 
 def readahead(s):
@@ -119,8 +134,8 @@ def readahead(s):
     for limit, runs in ahead_runs(s).items():
         known = [(size, name) for size, name in runs if s.done(name)]
         if len(known) > 1:
-            said, largest, effect = at_one_limit(s, limit, known)
-            found.append((limit, largest, effect))
+            said, sizes, effect = at_one_limit(s, limit, known)
+            found.append((limit, sizes, effect))
             yield " ".join(said)
     if not found:
         raise Missing("fewer than two sizes of read-ahead have results")
@@ -131,7 +146,8 @@ def readahead(s):
         yield (f"With this machine's own settings (read-ahead {machine['storage']['read_ahead_kb']} KiB, and dirty limits of its whole memory) a run {takes(s, own, NONE, 'one with the settings of the others')}.")
     least = min(s.median(name, read_ratio) for runs in ahead_runs(s).values() for _, name in runs if s.done(name))
     if least > 1.05:
-        yield "With every read-ahead the storage reads more bytes than the schedule loads. Linux reads a page before a store to it, unless the extent has never been written (see below). So a store through a mapping to a written extent also costs a read."
+        yield ("With every read-ahead the storage reads more bytes than the schedule loads. Stores are one reason. A store to a page of the mapping that is not in the page cache faults, and Linux reads the page first. "
+               "Where the extent has never been written there is nothing to read (see below).")  # fmt: skip
 
 
 # ------------------------------------------------------------------ sizes of requests
@@ -177,7 +193,7 @@ def requests(s):
 QUESTIONS = [
     Question("sweep", "From small limits to large ones", "Does what holds at the smallest limit hold at larger ones?", "The grid grows with the limit, so that Buffers and limit keep their ratio.",
              sweep_rows, ((step_ms, "ms a step"), (read_ratio, "storage reads / loaded")), sweep),
-    Question("readahead", "Read-ahead", "How far should Linux read ahead for a stream of planes through a mapping?", "The papers say that mmap \"sometimes requires OS kernel tuning for page cache\" and give no sizes.",
+    Question("readahead", "Read-ahead", "How far should Linux read ahead for a stream of planes through a mapping?", "The papers say that mmap \"sometimes requires OS kernel tuning for page cache\" and give no sizes. Without advice Linux reads around the page of a fault, and not only ahead of it.",
              ahead_rows, ((step_ms, "ms a step"), (read_ratio, "storage reads / loaded")), readahead),
     Question("requests", "Sizes of requests", "How large are the requests that reach the block layer?", "No counterpart in the papers.",
              request_rows, ((read_kib, "KiB a read"), (write_kib, "KiB a write")), requests),

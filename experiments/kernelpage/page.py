@@ -6,7 +6,7 @@ import shlex
 from runner import plan
 
 from analysis import effects, results
-from analysis.origin import others_share
+from analysis.origin import active, others_share, swap_read_ahead, throttled
 
 from .pictures import figure, heat_map
 from .study import MIB, Missing, report, spaced
@@ -20,10 +20,11 @@ RULE = (
     "Each round gives a ratio. The page gives Hodges and Lehmann's estimate of these ratios, with an interval of 95 % in brackets. The page claims a difference only where the interval does not contain 1. For two equal configurations that happens "
     f"in at most 1 of 20 cases, so one of the many sentences below may be due to chance. Fewer than {effects.LEAST_PAIRS} rounds claim nothing. Runs that count take {effects.LEAST_SECONDS:g} s or more. "
     "A store to an extent that was never written reads nothing. So the first sweep into each Buffer reads less. The page compares what the storage reads only between runs with the same number of sweeps. "
-    "In the pictures a dot is a run, and a line is a median.")  # fmt: skip
+    "In the pictures a dot is a run, and a line is a median. An axis is logarithmic where values lie far apart.")  # fmt: skip
 HEAT = ("The pages of both Buffers over the time of a run, counted by cachestat. On the left are the pages that the schedule needs, on the right the pages in the page cache. A third Buffer takes turns with "
         "the second and is not shown.")  # fmt: skip
 CANNOT = "Each line names what this Linux or this machine lacks, and the questions that need it. The plan has the runs, so a machine that can do them answers the question."
+ROTATIONAL = "For such a device write-back throttling uses the threshold for disks. Direct writes bypass this throttling."
 
 
 def rounds(s):
@@ -60,6 +61,16 @@ def settings(s):
     return text
 
 
+def device(s):
+    """What this machine's storage and memory are set to, in the words of the page of results."""
+    m, storage, run = s.machine(), s.machine()["storage"], s.usual()
+    kind = "rotational" if storage.get("rotational") else "not rotational"
+    off = ", but off during the runs with a memory limit" if m.get("damon") and run and run["knobs"].get("damon") == "off" else ""
+    text = (f"The device: model {storage.get('model') or 'unknown'}, scheduler {storage.get('scheduler') or 'unknown'}, {kind}{throttled(storage)}. Transparent huge pages: {active(m.get('transparent_hugepage', ''))}. "
+            f"DAMON: {m.get('damon') or 'off'}{off}. Read-ahead from a swap file: {swap_read_ahead(m)}.")  # fmt: skip
+    return text + (" " + ROTATIONAL if storage.get("rotational") and storage.get("wbt_lat_usec", "0") not in ("", "0") else "")
+
+
 def origin(s):
     session, m = s.sessions[-1], s.machine()
     storage = m["storage"]
@@ -68,9 +79,10 @@ def origin(s):
     others = others_share([results.Run(r, None) for runs in s.runs.values() for r in runs.values()], m["cores"])
     busy = f"; other processes took {others:.0%} of the cores in the median of the runs on io_uring" if others is not None else ""
     bytes_ = ((report(run) if run else None) or {}).get("layout", {}).get("buffer_bytes")
-    size = (f" Limit {spaced(run['limit'])} for Blocks and page cache together" + (f", two Buffers of {bytes_ / MIB:.0f} MiB" if bytes_ else "") + ", where no other is named.") if run else ""
+    blocks = ((report(run) if run else None) or {}).get("block_bytes")
+    size = (f" Limit {spaced(run['limit'])} for Blocks and page cache together" + (f", two Buffers of {bytes_ / MIB:.0f} MiB" if bytes_ else "") + (f", Blocks of {blocks / MIB:.0f} MiB" if blocks else "") + ", where no other is named.") if run else ""
     return (f"Linux {m['kernel']} on {m['cores']} cores of {m['cpu']} ({m['virtualised']}), {storage['file_system']} on {storage['device']}. "
-            f"n = {rounds(s)} rounds over all configurations, one run of each a round{busy}.{size} Commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}, one program ({session['program']}).")  # fmt: skip
+            f"n = {rounds(s)} rounds over all configurations, one run of each a round{busy}.{size} Commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}, one program ({session['program']}). {device(s)}")  # fmt: skip
 
 
 def command(s, name):

@@ -4,18 +4,33 @@ import gzip
 import statistics
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#888888"
+FAR = 8  # an axis is logarithmic from this many times the least median on
+
+
+def span(axis, medians, values):
+    """The axis from 0 on, or logarithmic where values lie far apart; the last dots are not cut."""
+    if values and min(values) > 0 and max(values) > FAR * min(medians):
+        from matplotlib.ticker import LogLocator, NullFormatter
+        axis.set_xscale("log")
+        axis.set_xlim(min(values) / 1.25, max(values) * 1.25)
+        far = max(values) > 100 * min(values)
+        axis.xaxis.set_major_locator(LogLocator(subs=(1,) if far else (1, 2, 5)))
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter(NullFormatter())
+        return " (logarithmic)"
+    axis.set_xlim(left=0, right=1.05 * max(values) if values and max(values) > 0 else None)
+    return ""
 
 
 def dots(axis, study, rows, of, label, colour):
-    for i, (_, name) in enumerate(rows):
-        values = study.values(name, of)
+    found = [study.values(name, of) for _, name in rows]
+    for i, ((_, name), values) in enumerate(zip(rows, found)):
         if not values:
             axis.text(0.02, i, "not measured" if study.done(name) else "not run", color=GREY, va="center", fontsize=8, transform=axis.get_yaxis_transform())
             continue
         axis.plot(values, [i] * len(values), "o", color=colour, alpha=0.55, markersize=4.5, markeredgewidth=0)
         axis.plot([statistics.median(values)] * 2, [i - 0.3, i + 0.3], color=colour, linewidth=1.6)
-    axis.set_xlabel(label)
-    axis.set_xlim(left=0)
+    axis.set_xlabel(label + span(axis, [statistics.median(values) for values in found if values], [v for values in found for v in values]))
     axis.grid(axis="x", color="#dddddd", linewidth=0.6)
     axis.set_axisbelow(True)
     for side in ("top", "right"):

@@ -9,6 +9,7 @@ from runner import plan, record
 from analysis import effects
 
 MIB = 2**20
+SECTOR = 512  # bytes, in the counters of a block device
 SIZE = r"\d+(?:\.\d+)?[KMGT]iB"
 # Runs that several questions look at.
 NONE, HUGE, SCHEDULE, URING = "mmap-stream-none", "mmap-stream-hugepage", "mmap-stream-schedule", "uring-stream"
@@ -112,14 +113,17 @@ def read_ratio(r):
 
 
 def sweeps(study, name):
-    """ "6 sweeps" of a run: how often it went over the grid."""
+    """ "all 6 sweeps of the run": how often it went over the grid."""
     r = study.latest(name)
     said = report(r) or {}
-    return f"{-(-said['steps_done'] // max(1, said['plan']['bt']))} sweeps" if "plan" in said else "all its sweeps"
+    return f"all {-(-said['steps_done'] // max(1, said['plan']['bt']))} sweeps of the run" if "plan" in said else "all sweeps of the run"
 
 
 def written_ratio(r):
-    return kernel_of("storage_write_bytes")(r) / report(r)["write_bytes"]
+    """write_sectors of the block device, of what the run stored"""
+    # Not write_bytes of /proc/self/io: it counts the pages of a mapping when they become dirty, not when they are written.
+    sectors, stored = (r.get("block") or {}).get("write_sectors"), report(r)["write_bytes"]
+    return sectors * SECTOR / stored if sectors is not None and stored else None
 
 
 def system_ms(r):

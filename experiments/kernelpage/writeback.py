@@ -2,7 +2,7 @@
 """Questions on stores through a mapping and on what writes them back."""
 from runner import plan
 
-from .study import MIB, NONE, Effect, Question, at_limits, by_sign, kernel_of, numbered, of_report, several, spaced, step_ms, takes, written_ratio
+from .study import MIB, NONE, Effect, Missing, Question, at_limits, by_sign, kernel_of, numbered, of_report, several, spaced, step_ms, takes, written_ratio
 
 # ------------------------------------------------------------------ dirty limits
 
@@ -23,14 +23,27 @@ def dirty_rows(s):
     return [*((f"{size // MIB} MiB", name) for size, name in numbered(s, "dirty-")), (own_limit(s).removeprefix("with "), USUAL)]
 
 
+def device_writes(s, name):
+    """A sentence on what the device wrote during a run; "" where that was not counted."""
+    try:
+        return f" The device writes {Effect(s, name, USUAL, written_ratio)} as many bytes."
+    except Missing:
+        return ""
+
+
 def dirty(s):
     limits = [(size, name) for size, name in numbered(s, "dirty-") if s.done(name)]
     if not limits:
         raise s.missing("dirty-8388608")
     for size, name in limits:
-        yield f"With `vm.dirty_bytes` of {size // MIB} MiB a run {takes(s, name, USUAL, f'one {own_limit(s)}')}. The storage writes {Effect(s, name, USUAL, kernel_of('storage_write_bytes'))} as many bytes. There is one commit, at the end."
+        yield f"With `vm.dirty_bytes` of {size // MIB} MiB a run {takes(s, name, USUAL, f'one {own_limit(s)}')}.{device_writes(s, name)} There is one commit, at the end."
+    if not any(Effect(s, name, USUAL).sign for _, name in limits):
+        yield "No difference in time can be told, so these runs do not answer the question."
+    if any(device_writes(s, name) for _, name in limits):
+        yield "The counter of writes is the device's. It includes the initial grid, and what other processes wrote in that time."
     if s.machine()["cgroup"] == "v1":
-        yield "The limits count the dirty pages of the whole machine. A memory cgroup of version 1, as here, has no limits of its own, so its reclaim may meet any number of dirty pages."
+        yield ("The limits count the dirty pages of the whole machine. A memory cgroup of version 1, as here, has no dirty limits of its own. Its reclaim may meet as many dirty pages as the memory limit holds beside the Blocks. "
+               "With cgroup v1 reclaim itself waits for write-back.")  # fmt: skip
 
 
 # ------------------------------------------------------------------ extents, and MADV_POPULATE_WRITE
@@ -86,7 +99,7 @@ def high(s):
 
 
 QUESTIONS = [
-    Question("dirty", "Dirty limits", "Does it help to write back sooner?", "No counterpart in the papers.", dirty_rows, ((step_ms, "ms a step"), (written_ratio, "storage writes / stored")), dirty),
+    Question("dirty", "Dirty limits", "Does it help to write back sooner?", "No counterpart in the papers.", dirty_rows, ((step_ms, "ms a step"), (written_ratio, "device writes / stored")), dirty),
     Question("extents", "Unwritten and written extents", "Does a store through a mapping cost less where the extent has never been written?", "The papers' programs write their files first.",
              TOUCHED, ((store_us, "us a page, store"), (sync_us, "us a page, sync"), (read_ratio, "read / stored")), extents),
     Question("populate", "MADV_POPULATE_WRITE", "Is it cheaper to bring pages in for stores by one call (Linux 5.14) than by a fault each?", "No counterpart in the papers.",

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "experiments")]
 
-from kernelpage import advice, compressed, folios, limits, page, reclaim, rings, study, writeback  # noqa: E402
+from kernelpage import advice, compressed, folios, limits, page, pictures, reclaim, rings, study, writeback  # noqa: E402
 from kernelpage.table import QUESTIONS  # noqa: E402
 from runner import record  # noqa: E402
 
@@ -23,7 +23,7 @@ def made(name, seconds=2.5, rounds=5, noise=NOISE, status="done", stderr="", rep
     found = []
     for k in range(rounds):
         own = {key: value * noise[k % len(noise)] if isinstance(value, float) else value for key, value in dict(report).items()}
-        counters = {key: 2**20 for key in ("storage_read_bytes", "storage_write_bytes", "minor_faults", "refault_bytes", "system_s")}
+        counters = {key: 2**20 for key in ("storage_read_bytes", "minor_faults", "system_s")}
         said = {"seconds": seconds * noise[k % len(noise)], "steps_done": 10, "read_bytes": 2**20, "predicted_read_bytes": 2**20, "write_bytes": 2**20, "layout": {"buffer_bytes": 2**20}, "kernel": counters,
                 "device": {"note": ""}, **own}  # fmt: skip
         found.append({"kind": "run", "id": name, "repeat": k, "key": name, "status": status, "stderr": stderr, "params": {}, "limit": "80MiB", "knobs": {}, "command": ["memext", "run"],
@@ -79,14 +79,34 @@ def aheads(small, large, rounds=5, usual=1.5, best=1.2):
 
 
 @pytest.mark.parametrize("small, large, rounds, wanted", [
-    (2.28, 0.98, 5, "one of scale, not of read-ahead"), (2.3, 2.2, 5, "costs time at each"), (1.0, 1.0, 5, "no difference can be told at any"),
-    (0.5, 0.5, 5, "saves time at each"), (0.5, 1.0, 5, "The limits disagree"), (2.28, 0.98, 3, "too few rounds to say whether the limit decides"),
+    (2.28, 0.98, 5, "costs time at 80 MiB, and saves time at 320 MiB. The ratio of 8192 KiB against 128 KiB is smaller at 320 MiB than at 80 MiB"), (2.3, 2.2, 5, "costs time at each of these limits. The loss of 8192 KiB"),
+    (1.0, 1.0, 5, "No difference can be told at any of these limits"), (0.5, 0.5, 5, "saves time at each"), (0.5, 1.0, 5, "saves time at 80 MiB, and shows no clear difference at 320 MiB"),
+    (2.28, 0.98, 3, "too few rounds to say whether the limit decides"),
 ])  # fmt: skip
 def test_read_ahead_is_said_for_each_limit_and_for_all(tmp_path, small, large, rounds, wanted):
     text = said(limits.readahead, studied(tmp_path, *aheads(small, large, rounds)))
-    assert wanted in text and "At 80 MiB the fastest" in text and "At 320 MiB the fastest" in text
-    assert ("8192 KiB is 10.0% of 80 MiB, but 2.5% of 320 MiB" in text) == ("one of scale" in wanted)
+    assert wanted in text and "At 80 MiB the least median time" in text and "At 320 MiB the least median time" in text
     assert "machine" not in text, "no run had its own settings"
+
+
+def test_the_least_median_is_compared_with_linuxs_own_size(tmp_path):
+    text = said(limits.readahead, studied(tmp_path / "faster", *aheads(2.0, 2.0)))
+    assert "that of 1024 KiB. It takes 0.80 times [0.80 to 0.80, n = 5] as long as 128 KiB." in text
+    assert "that of 128 KiB, which is Linux's own." in said(limits.readahead, studied(tmp_path / "own", *aheads(2.0, 2.0, usual=1.0)))
+    uneven = [made("ahead-128", 1.0, noise=(1, 1, 1, 1, 1)), made("ahead-1024", 1.0, noise=(0.7, 1.2, 0.9, 0.8, 1.1))]
+    assert "that of 1024 KiB. It shows no clear difference from 128 KiB" in said(limits.readahead, studied(tmp_path / "uneven", *uneven))
+
+
+@pytest.mark.parametrize("small, large, wanted, absent", [
+    ((2, 2.1, 1.9, 2.05, 1.95), NOISE, "costs time at 80 MiB, and shows no clear difference at 320 MiB. The loss of 8192 KiB against 128 KiB is smaller at 320 MiB than at 80 MiB: the two intervals do not overlap.", "apart"),
+    ((2, 2.1, 1.9, 2.05, 1.95), (0.8, 3.5, 1, 2, 1.2), "shows no clear difference at 320 MiB. The intervals of this effect at 80 MiB and at 320 MiB overlap, so these runs do not tell the two limits apart.", "smaller"),
+    (NOISE, NOISE, "No difference can be told at any of these limits.", "smaller"),
+])  # fmt: skip
+def test_limits_are_compared_by_their_intervals(tmp_path, small, large, wanted, absent):
+    """One difference that is told and one that is not are no difference between the two."""
+    even = (1, 1, 1, 1, 1)
+    text = said(limits.readahead, studied(tmp_path, made("ahead-128", noise=even), made("ahead-8192", noise=small), made("ahead-128-320MiB", noise=even, limit="320MiB"), made("ahead-8192-320MiB", noise=large, limit="320MiB")))
+    assert wanted in text and absent not in text and "does not matter" not in text and "scale" not in text
 
 
 def test_read_ahead_at_one_limit_says_nothing_of_others(tmp_path):
@@ -105,10 +125,12 @@ def sweep(**seconds):
 
 def test_the_sweep_says_what_holds_at_each_limit(tmp_path):
     same = said(limits.sweep, studied(tmp_path / "same", *sweep(**{"": (2, 8, 4, 6), "_320MiB": (8, 30, 15, 20), "_1.25GiB": (20, 80, 40, 60)})))
-    assert "same at each of these limits for the mapping against io_uring and for `MADV_HUGEPAGE`" in same and "differs" not in same
+    assert "For a mapping without advice against io_uring the finding has the same direction" in same and "For `MADV_HUGEPAGE` against none the finding has the same direction" in same and "differ." not in same
     assert same.index("At 80 MiB") < same.index("At 320 MiB") < same.index("At 1.25 GiB")
     other = said(limits.sweep, studied(tmp_path / "other", *sweep(**{"": (2, 8, 4, 6), "_320MiB": (8, 30, 30, 20)})))
-    assert "the mapping against io_uring." in other and "belongs to the size" in other
+    assert "against io_uring the finding has the same direction" in other and "For `MADV_HUGEPAGE` against none the findings at these limits differ. The limits were not compared directly." in other
+    none = said(limits.sweep, studied(tmp_path / "none", *sweep(**{"": (2, 8, 8, 6), "_320MiB": (8, 30, 30, 20)})))
+    assert "For `MADV_HUGEPAGE` against none no difference can be told at any of these limits." in none
     few = [r for r in sum(sweep(**{"": (2, 8, 4, 6), "_320MiB": (8, 30, 15, 20)}), []) if r["repeat"] < 2]
     assert "too few rounds to compare the limits" in said(limits.sweep, studied(tmp_path / "few", few))
 
@@ -152,6 +174,19 @@ def test_dirty_limits_are_compared_with_what_the_others_had(tmp_path):
     s = studied(tmp_path, made(writeback.USUAL, knobs=LINUX), made(study.NONE, 9.0, knobs=LINUX), made("dirty-8388608", 5.0))
     text = said(writeback.dirty, s)
     assert "`vm.dirty_bytes` of 8 MiB a run takes 2.00 times" in text and "one with 16 MiB, 20% of the limit" in text
+    assert "do not answer" not in text and "device" not in text, "nothing counted the device's writes"
+
+
+def test_writes_are_those_of_the_device(tmp_path):
+    """Not write_bytes of /proc/self/io, which counts pages of a mapping when they become dirty."""
+    usual, more = (made(name, block={"write_sectors": sectors}) for name, sectors in ((writeback.USUAL, 4096), ("dirty-8388608", 8192)))
+    s = studied(tmp_path, usual, more, made(study.NONE))
+    assert s.median(writeback.USUAL, study.written_ratio) == 2.0 and s.values(study.NONE, study.written_ratio) == []
+    text = said(writeback.dirty, s)
+    assert "The device writes 2.00 times" in text and text.count("includes the initial grid") == 1 and "these runs do not answer the question" in text
+    assert "as many dirty pages as the memory limit holds beside the Blocks" in text
+    with pytest.raises(study.Missing, match="write_sectors"):
+        s.median(study.NONE, study.written_ratio)
 
 
 def test_memory_high(tmp_path):
@@ -218,11 +253,23 @@ def test_polling_is_checked(tmp_path):
     assert "it did not poll" in ignored
 
 
+def test_uncached_io_and_its_system_time(tmp_path):
+    text = said(rings.dontcache, studied(tmp_path, ring(study.URING), ring(study.SCHEDULE), made("uring-uncached", report={"kernel": {"storage_read_bytes": 2**20, "system_s": 2**21}})))
+    assert "takes 2.00 times [2.00 to 2.00, n = 5] the system time of O_DIRECT. This is the system time of the process alone." in text and "refuses" not in text
+
+
 # ------------------------------------------------------------------ folios
 
 
 def folio(name, store, **more):
     return made(name, report={"store_us": store, "read_us": 0.1, "folio_bytes": 4096.0}, **more)
+
+
+def test_each_size_of_folios_is_compared_with_pages(tmp_path):
+    s = studied(tmp_path, *(folio(name, value) for (_, name), value in zip(folios.FOLIOS, (2.0, 2.0, 5.0, 0.1))), made(study.NONE), made(study.HUGE), made(study.URING))
+    text = said(folios.folios, s)
+    assert "With calls of 64 KiB the first store to a page shows no clear difference from one with calls of 4 KiB (1.00 times" in text and "With calls of 1 MiB the first store to a page takes 2.50 times" in text
+    assert "written by `write` calls of 4 KiB, 64 KiB, 1 MiB and 2 MiB" in text and "no memory limit" in text and "grows" not in text and "size of folios was not measured" in text
 
 
 def test_folios_of_two_file_systems(tmp_path):
@@ -244,11 +291,19 @@ def reading(name, loaded, seconds=2.5, **more):
     return made(name, seconds, report={"plan": {"bt": 2}, "predicted_read_bytes": 2**20, "kernel": {"storage_read_bytes": loaded * 2**20, "minor_faults": 10}}, **more)
 
 
-def test_advice_names_the_sweeps_of_its_ratio(tmp_path):
-    """10 steps of bt 2; what is read depends on their number. No sentence is made of MADV_WILLNEED, which is given before there is anything to read."""
-    names = [study.NONE, study.HUGE, study.SCHEDULE, study.URING, "mmap-stream-sequential", "mmap-stream-random", advice.PARTS, advice.PARTS_ADVISED, "mmap-plain-none", "mmap-plain-schedule"]
-    text = said(advice.madvise, studied(tmp_path, *(reading(name, 1.5) for name in names)))
-    assert "1.50 times the bytes that the schedule loads, in 5 sweeps." in text and "WILLNEED" not in text
+def test_advice_names_the_sweeps_of_its_ratio_and_the_calls(tmp_path):
+    """10 steps of bt 2; what is read depends on their number. What the schedule calls is named, and what MADV_HUGEPAGE changes beside the folios."""
+    names = [study.NONE, study.HUGE, study.URING, "mmap-stream-sequential", "mmap-stream-random", advice.PARTS, advice.PARTS_ADVISED, "mmap-plain-none", "mmap-plain-schedule"]
+    text = said(advice.madvise, studied(tmp_path, *(reading(name, 1.5) for name in names), reading(study.SCHEDULE, 1.75)))
+    assert "Over all 5 sweeps of the run, the storage reads 1.50 times the bytes that the schedule loads." in text and "On `stream` the storage reads 1.75 times" in text
+    assert all(f"`{call}`" in text for call in ("MADV_POPULATE_READ", "MADV_WILLNEED", "MADV_DONTNEED", "sync_file_range", "POSIX_FADV_DONTNEED"))
+    assert "Half of `read_ahead_kb` lies before the page" in text and "Linux ignores `read_ahead_kb`" in text
+
+
+def test_the_calls_of_the_schedule_are_those_of_the_backend():
+    source = (ROOT / "backends" / "mmap" / "mmap.c").read_text()
+    assert all(call in source for call in re.findall(r"`((?:MADV|POSIX)_\w+|sync_file_range)`", advice.CALLS))
+    assert "LAG_BYTES (UINT64_C(32) << 20)" in source and "SHORT_BYTES (UINT64_C(1) << 20)" in source
 
 
 def tier(name, seconds=2.5, zero=90, stderr=""):
@@ -257,11 +312,13 @@ def tier(name, seconds=2.5, zero=90, stderr=""):
 
 def test_zeros_are_compared_with_zeros(tmp_path):
     """They are kept as bits before any tier: the control is a swap file with the same data."""
-    held = "limit-memory: zram: at most 25.0 MiB of memory held the pages swapped out"
+    held = "limit-memory: zram: the pages swapped out took at most 25.0 MiB of memory"
+    assert "zram: the pages swapped out took at most {" in (ROOT / "experiments" / "limit-memory").read_text(), "it says it in other words"
     rows = [tier(compressed.FILE, 10.0, 0), tier(compressed.FILE_ZEROS, 5.0), tier("zswap-random", 10.0, 0), tier("zswap-corner", 5.0), tier("zram-random", 7.5, 0, held), tier("zram-corner", 2.5, 90, held), tier(study.URING, 2.5, 0)]
     text = said(compressed.compressed, studied(tmp_path, *rows))
-    assert "Of the pages that were swapped out 90.0% were such. A swap file takes 0.50 times" in text and "which needed 25 MiB, takes 0.50 times" in text and "zswap shows no clear difference from the swap file with the same data" in text
+    assert "Of the pages that were swapped out 90.0% were such. A swap file takes 0.50 times" in text and "which took 25 MiB beside the limit, takes 0.50 times" in text and "zswap shows no clear difference from the swap file with the same data" in text
     assert "The run takes 0.75 times" in text and "takes 3.00 times" in text and "reads only its own page" in text
+    assert "up to 25 MiB of memory beside the limit of 80 MiB, together 105 MiB. Both Buffers have 2 MiB" in text and "needs no tier at all" in text and "the pool lies outside the limit" in text
     with pytest.raises(study.Missing, match="swap-file-corner"):
         said(compressed.compressed, studied(tmp_path / "old", *rows[:1], *rows[2:]))
 
@@ -278,6 +335,25 @@ def test_others_are_those_that_leave_the_kernel_little_to_do(tmp_path):
         r["other_cpu_s"] = 1.0
     assert "other processes took 5% of the cores in the median of the runs on io_uring" in page.origin(s)
     assert "other processes" not in page.origin(studied(tmp_path / "none", made(study.NONE)))
+
+
+def test_the_device_is_described(tmp_path):
+    """Records may lack what later programs note."""
+    bare = page.origin(studied(tmp_path / "bare", made(study.NONE)))
+    assert "model unknown, scheduler unknown, not rotational. Transparent huge pages: not available. DAMON: off. Read-ahead from a swap file: by address in the mapping." in bare and "Blocks of" not in bare
+    s = studied(tmp_path / "full", made(study.NONE, knobs={**LINUX, "damon": "off"}, report={"block_bytes": 32 * MIB}))
+    s.machine().update(transparent_hugepage="always [madvise] never", damon="pageout (kdamond 0)", swap_read_ahead="true")
+    s.machine()["storage"].update(scheduler="mq-deadline", rotational=True, wbt_lat_usec="75000", write_cache="write back", mount_options="rw,discard")
+    text = page.origin(s)
+    assert "scheduler mq-deadline, rotational, write-back throttling at 75 ms, write cache: write back, mounted with discard. Transparent huge pages: madvise." in text and "Blocks of 32 MiB" in text
+    assert "DAMON: pageout (kdamond 0), but off during the runs" in text and "by position in the file, because the device counts as rotational. For such a device" in text and "threshold for disks" in text
+
+
+def test_an_axis_shows_all_values():
+    axes = pytest.importorskip("matplotlib.figure").Figure().subplots(1, 3)
+    assert pictures.span(axes[0], [1.0, 2.0], [0.9, 1.1, 7.9]) == "" and axes[0].get_xlim()[0] == 0 and axes[0].get_xlim()[1] > 7.9
+    assert "logarithmic" in pictures.span(axes[1], [1.0, 7.0], [0.9, 1.1, 8.1]) and axes[1].get_xscale() == "log" and axes[1].get_xlim()[0] < 0.9 and axes[1].get_xlim()[1] > 8.1
+    assert pictures.span(axes[2], [0.0, 7.0], [0.0, 8.1]) == "" and axes[2].get_xscale() == "linear", "0 has no logarithm"
 
 
 def written(folder, *configurations):
