@@ -31,13 +31,24 @@ def words(settings):
 
 
 def moved_bytes(r):
-    """Bytes that the process read and wrote, and that Linux swapped."""
+    """Bytes that the process read and wrote, and that Linux swapped. Linux counts a write through the page cache when a page becomes dirty."""
     return sum(r.get(k, 0) for k in ("read_bytes", "write_bytes", "swapped_out_bytes")) + max(0, r.get("swapped_in_bytes", 0) - r.get("read_bytes", 0))
 
 
 def groups(record):
     """[(case, shape, factor)] in the order of measuring."""
     return list(dict.fromkeys((r["case"], tuple(r["shape"]), r["factor"]) for r in record["records"] if r["factor"]))
+
+
+def why_not(record, name, runs):
+    """Why a tool has no number. Of settings that all failed: the last reason, and the steps of their trials."""
+    failed = [r for r in runs if r.get("failure")]
+    if not runs:
+        return record["absent"].get(name)
+    if len(failed) < len(runs):
+        return "the runs only looked for settings"
+    least, most = (end(r["steps"] for r in failed) for end in (min, max))
+    return f"all {len(failed)} settings failed: {failed[-1]['failure']} (trials of {least if least == most else f'{least} to {most}'} steps)"
 
 
 def summary(record, group):
@@ -51,8 +62,7 @@ def summary(record, group):
             continue
         rows.append(row)
         if not done:
-            said = [r["failure"] for r in runs if r.get("failure")]
-            row["why"] = record["absent"].get(name) if not runs else f"all {len(said)} settings failed: {said[-1]}" if len(said) == len(runs) else "the runs only looked for settings"
+            row["why"] = why_not(record, name, runs)
             continue
         best = done[-1]
         done = [r for r in done if r["settings"] == best["settings"]]
@@ -82,7 +92,7 @@ def findings(rows):
         if some:
             best = min(some, key=lambda r: r["seconds"])
             spread = f"{best['ends'][0]:.1f} to {best['ends'][1]:.1f} in {best['pairs']} runs of each" if best["pairs"] > 1 else "single runs"
-            computed = "" if best["whole"] else f", {best['steps']} steps measured and the rest extrapolated"
+            computed = "" if best["whole"] else f", extrapolated from {best['steps']} steps"
             said.append(f"The fastest {which}, {best['title']}, takes {best['ratio']:.1f} times as long as memext ({spread}{computed}; the goal is at least {wanted} times).")
     return said
 
@@ -104,7 +114,7 @@ def title(record, group):
 def plain_loop(record, group):
     """A sentence on the plain loop in DRAM, whose result all others must have; "" if it was not run."""
     found = [r for r in record["records"] if r["kind"] == "plain" and (r["case"], tuple(r["shape"])) == group[:2] and r["steps"] == record["steps"] and not r.get("failure")]
-    return f"The plain loop with everything in DRAM and no limit takes {found[-1]['seconds']:.1f} s from .npy to .npy ({found[-1]['cells'] / found[-1]['step_s'] / 1e6:.0f} Mupdates/s)." if found else ""
+    return f"The plain loop without temporal blocking, with everything in DRAM and no limit, takes {found[-1]['seconds']:.1f} s from .npy to .npy ({found[-1]['cells'] / found[-1]['step_s'] / 1e6:.0f} Mupdates/s)." if found else ""
 
 
 def markdown(record):

@@ -251,13 +251,13 @@ def test_each_has_the_same_slack():
 
 
 def test_patience():
-    """A setting is ended when it has taken twice what the best so far would have, starting included; without one, and where that is longer, at --limit; swap and memext get three times it."""
+    """A setting is ended when it has taken twice what the best so far would have, starting included; without one, and where that is longer, at --limit; swap gets three times it."""
     patience = lambda *words: run.Runs.patience(types.SimpleNamespace(o=types.SimpleNamespace(limit=10.0)), *words)
     best = {"start_s": 1.0, "import_s": 0.25, "export_s": 0.5, "step_s": 0.125}
     seconds, why = patience("memmap", 6, best)
     assert seconds == 5.0 and why == "stopped after 5.0 s, because another setting takes less than half of that time"
-    assert [patience(work, 6, beat)[0] for work, beat in (("memmap", None), ("swap", None), ("memext", None), ("swap", best))] == [10.0, 30.0, 30.0, 5.0]
-    assert patience("memmap", 60, best) == (10.0, "stopped after 10 s, the time limit of a run that tries settings (--limit)") and patience("memext", 60, best)[0] == 18.5
+    assert [patience(work, 6, beat)[0] for work, beat in (("memmap", None), ("swap", None), ("memext", None), ("swap", best))] == [10.0, 30.0, 10.0, 5.0]
+    assert patience("memmap", 60, best) == (10.0, "stopped after 10 s, the time limit of a run that tries settings (--limit)") and patience("swap", 60, best)[0] == 18.5
 
 
 @pytest.mark.parametrize("factor", (4, 8))
@@ -292,9 +292,12 @@ def test_the_table(tmp_path):
     rows = {r["name"]: r for r in rivals.summary(record, rivals.groups(record)[0])}
     assert rows["memmap"]["seconds"] == pytest.approx(103) and not rows["memmap"]["whole"] and rows["memext"]["seconds"] == pytest.approx(4) and rows["memext"]["n"] == 3
     assert rows["memmap"]["ratio"] == pytest.approx(103 / 4) and rows["memmap-k"]["ratio"] == pytest.approx(15 / 4) and rows["memmap"]["moved"] == 160
-    assert "out of memory" in rows["h5py"]["why"] and "not installed" in rows["umap"]["why"]
+    assert rows["h5py"]["why"] == "all 1 settings failed: out of memory (trials of 4 steps)" and "not installed" in rows["umap"]["why"]
+    failed = [{"failure": "out of memory", "steps": k} for k in (4, 32, 8)]
+    assert rivals.why_not(record, "h5py", failed) == "all 3 settings failed: out of memory (trials of 4 to 32 steps)"
+    assert rivals.why_not(record, "h5py", [*failed, {"steps": 4}]) == "the runs only looked for settings"
     said = rivals.findings(list(rows.values()))
-    assert "memmap-k, takes 3.8 times" in said[0] and "memmap, takes 25.8 times" in said[1] and "(single runs; the goal is at least 3 times)" in said[0] and "(single runs, 10 steps measured and the rest extrapolated; the goal is at least 20" in said[1]
+    assert "memmap-k, takes 3.8 times" in said[0] and "memmap, takes 25.8 times" in said[1] and "(single runs; the goal is at least 3 times)" in said[0] and "(single runs, extrapolated from 10 steps; the goal is at least 20" in said[1]
     record["records"] += [{**r, "repeat": k, "seconds": r["seconds"] * k, "step_s": r["step_s"] * k} for r in record["records"] if r["rival"] == "memmap-k" for k in (2, 4)]
     three = rivals.findings(rivals.summary(record, rivals.groups(record)[0]))
     assert "takes 6.8 times as long as memext (3.0 to 17.0 in 3 runs of each; the goal is at least 3 times)" in three[0]

@@ -151,7 +151,7 @@ class Runs:
 
     def patience(self, work, steps, beat):
         """(seconds that a run of the search gets, what is said when they are over)"""
-        most = self.o.limit * (3 if work in ("swap", "memext") else 1)
+        most = self.o.limit * (3 if work == "swap" else 1)
         if beat:  # what starting took is no part of its seconds
             enough = SLOWER * (beat.get("start_s", 0.0) + beat["import_s"] + beat["export_s"] + beat["step_s"] * steps)
             if enough < most:
