@@ -27,6 +27,8 @@ STATES = (CONFIRMED, AT_LEAST_AS_GOOD, REFUTED, UNDECIDED, NOT_TESTED)
 EQUAL = 0.05  # a smaller difference counts as none
 TOLERANCE = 0.10  # how far a number may miss the published one, on another machine
 NOT_RUN = "not run"
+TOO_SHORT = "too short to decide"  # how a gap ends that a large effect overrules
+TWOFOLD = 2.0  # an order so large is decided by short runs too
 # All intervals of the table hold together at LEVEL. The number is larger than the table has, so that further results do not change earlier intervals (tests/python/test_verdicts.py counts them).
 INTERVALS = 200
 EACH_LEVEL = LEVEL / INTERVALS
@@ -85,11 +87,20 @@ class Part:
     def untested(self):
         return self.gap == NOT_RUN
 
+    def _gap(self, level):
+        """Why the effect may not decide; "" if it may. An order that the whole interval shows twofold needs no long runs."""
+        if self.gap.endswith(TOO_SHORT) and self.effect is not None and self.effect.enough and self.band in (SMALLER, LARGER):
+            a, b = self.effect.interval(level)
+            return "" if b < 1 / TWOFOLD or a > TWOFOLD else self.gap
+        return self.gap
+
     def state(self, level=LEVEL):
         """The state by the rules above. The interval misses the truth with a probability of at most `level`."""
         if self.settled:
             return self.settled
-        if self.gap or self.effect is None or not self.effect.enough:
+        if self.effect is None or not self.effect.enough:
+            return UNDECIDED
+        if self._gap(level):
             return UNDECIDED
         low, high, best = self.band
         a, b = self.effect.interval(level)
@@ -105,7 +116,7 @@ class Part:
 
     def say(self, level=LEVEL):
         number = self.effect.say(self.form, level) if self.effect is not None else ""
-        why = self.gap
+        why = self._gap(level)
         if not why and not self.settled and self.effect is not None and not self.effect.enough:
             why = f"{self.effect.n} of at least {LEAST_PAIRS} repeats"
         return f"{self.label} {number}".rstrip() + (f" ({why})" if why and why not in self.label else "")
@@ -123,3 +134,4 @@ class Claim:
     plans: tuple
     parts: object
     needs: str = ""  # what a machine must have for runs of this finding, if no plan makes them
+    also: tuple = ()  # plans whose runs count too, if they were made

@@ -4,10 +4,12 @@ import math
 
 from analysis.measures import GIB
 from analysis.origin import few
+from analysis.verdicts import SECOND
 
 # Plan -> the published figure that it measures again, if its name differs from the plan's.
 FIGURE_OF = {"fig05-large": "fig05", "fig07-large": "fig07", "largest": "fig07", "enough": "fig12", "devices": "fig22", "layout": "before-after"}
-OFFLINE = ("table2", "table1w", "divisions", "fig24")
+COUNTED = "memext planned the runs and counted bytes, and computed nothing"
+OFFLINE = {"table2": COUNTED, "table1w": COUNTED, "divisions": COUNTED, "fig24": "memext planned the runs and timed its searches, and computed nothing"}
 
 
 def _words(run):
@@ -71,7 +73,8 @@ def _here(plan):
 
 def _there(plan, known):
     """What the paper ran, and how many times larger that was than the largest problem here."""
-    values = known.get(FIGURE_OF.get(plan.name, plan.name))
+    name = plan.name.removesuffix(SECOND)
+    values = known.get(FIGURE_OF.get(name, name))
     if values is None:
         return "no counterpart in the papers"
     ours = max((buffers_bytes(g.done[0]) for g in plan.groups.values() if g.done and g.done[0].report), default=0)
@@ -83,7 +86,7 @@ def line(plan, known):
     """A line on a plan; "" if none of its runs completed."""
     if not any(g.done for g in plan.groups.values()):
         return ""
-    return f"{plan.name}: " + ("memext planned the runs and counted bytes, and computed nothing" if plan.name in OFFLINE else f"{_here(plan)}. Published: {_there(plan, known)}") + "."
+    return f"{plan.name}: " + (OFFLINE[plan.name] if plan.name in OFFLINE else f"{_here(plan)}. Published: {_there(plan, known)}") + "."
 
 
 def lines(found, known):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The verdict on every row of the table of findings, made from its comparisons (claim.py)."""
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from analysis.claim import AT_LEAST_AS_GOOD, CONFIRMED, EACH_LEVEL, EQUAL, INTERVALS, NOT_TESTED, REFUTED, TOLERANCE, UNDECIDED, percent
 from analysis.claims import CLAIMS
@@ -50,16 +50,34 @@ def _numbers(parts, states):
     return f"{len(parts)} comparisons: {counts}; e.g. " + "; ".join(p.say(EACH_LEVEL) for p in telling[:3])
 
 
+SECOND = "-second"  # ends the name of the packed results of a plan that was measured twice
+
+
+def _second(claim, results, published):
+    """The parts of a claim from the second measurement of its plans; [] where there is none."""
+    again = {plan: results[plan + SECOND] for plan in claim.plans if plan + SECOND in results}
+    return [p for p in claim.parts({**results, **again}, published) if not p.untested] if again else []
+
+
+def _plans(claim, results):
+    """The plans whose runs decide a claim or are shown beside it."""
+    there = [p for p in (*claim.plans, *claim.also) if p in results or p in claim.plans]
+    return tuple(q for p in there for q in (p, p + SECOND) if q == p or q in results)
+
+
 def decide(claim, results, published):
     """The Verdict on a Claim."""
 
     def verdict(state, effect="", numbers="", parts=()):
-        return Verdict(claim.name, claim.finding, claim.source, claim.published, claim.rule, state, effect, numbers, claim.plans, tuple(parts))
+        return Verdict(claim.name, claim.finding, claim.source, claim.published, claim.rule, state, effect, numbers, _plans(claim, results), tuple(parts))
 
     missing = [p for p in claim.plans if p not in results]
     if missing:
         return verdict(NOT_TESTED, numbers=f"needs {claim.needs}" if claim.needs else f"not run: {', '.join(missing)}")
-    parts = list(claim.parts(results, published))
+    parts, second = list(claim.parts(results, published)), _second(claim, results, published)
+    if all(p.untested for p in parts if not p.beside):
+        parts, second = second, []
+    parts += [replace(p, label=f"second measurement, {p.label}", beside=True) for p in second]
     if not parts or all(p.untested for p in parts if not p.beside):
         return verdict(NOT_TESTED, numbers="the plans were run without the runs that this finding compares")
     judged, beside = [p for p in parts if not p.beside], [p for p in parts if p.beside and p.effect is not None]
@@ -77,18 +95,21 @@ def all_verdicts(results, published):
 RULES = (
     "A finding is a statement of a paper, or of memext's authors. One or several ratios test it. The band of a ratio is the range in which it must lie if the finding is true; the column `rule` gives it. The column `published` has the published value. *Order*, *trend*, *said*, *drawn* and *curve* stand for statements, drawings and curves without a number.",
     f"Runs are repeated in rounds: each round runs every configuration of a plan once. A ratio is taken from pairs, two runs of one round each, and it needs at least {LEAST_PAIRS} rounds. "
-    f"Its interval is computed from the logarithms of these quotients, and covers two intervals: that of the signed-rank test, and Student's. From {rank_rounds(EACH_LEVEL)} rounds on this assumes that the logarithms are distributed symmetrically. "
+    f"Its interval is computed from the logarithms of these quotients, and contains two intervals: that of the signed-rank test, and Student's. From {rank_rounds(EACH_LEVEL)} rounds on the interval assumes that the logarithms are distributed symmetrically. "
     f"With fewer rounds it assumes that they are distributed normally. Each interval is widened by Bonferroni's correction for {INTERVALS} intervals, more than the table has. So all of them hold at once with a probability of 95 %. "
     f"The table shows them in square brackets.",
     f"These runs use other machines than the papers, so a value may miss the published one by {percent(TOLERANCE)}. If a paper publishes a difference (7 % longer), that difference may be missed by {percent(TOLERANCE)}. "
     "Values that are counted, not timed, are exact, and one run decides.",
+    "A time is that of the steps, from Buffers that lie on the storage to the last commit. Making the Buffers is not in it. If runs have different numbers of steps, the time of a step is compared; normal execution has fewer. "
+    "Runs on aio, uring and mmap commit after each sweep, if their algorithm can be resumed. The papers' programs and swap never commit. The finding on commits says what that costs mmap.",
+    "If a plan is measured twice, the measurement with more rounds decides, whatever it shows. The numbers of the other one stand beside it as `second measurement`.",
     "The papers' problems are larger. So compare order and ratio: a finding that does not hold here is not refuted at the papers' size.",
     "The verdicts:",
 )
 MEANINGS = {
     CONFIRMED: "every interval lies inside its band.",
-    AT_LEAST_AS_GOOD: f"the rule can fail on one side only, and a value here is more than {percent(TOLERANCE)} better than the published one. This does not reproduce the published number.",
+    AT_LEAST_AS_GOOD: f"the rule can fail on one side only, and it does not fail. But an interval here reaches more than {percent(TOLERANCE)} beyond the published value on the good side. This does not reproduce the published number.",
     REFUTED: f"an interval lies outside its band, or it shows that a claimed difference is smaller than {percent(EQUAL)}.",
-    UNDECIDED: f"neither is the case, a run failed, or there are too few or too short runs. Where time decides, a run must take {LEAST_SECONDS:g} s or more.",
+    UNDECIDED: f"neither is the case, a run failed, or there are too few or too short runs. Where time decides, a run must take {LEAST_SECONDS:g} s or more, unless an order is claimed and the whole interval shows more than twice the time.",
     NOT_TESTED: "the runs that the finding needs were not made.",
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the rows of the table share: comparisons of groups of runs, and the limits that memext chose."""
 from analysis import predictions
-from analysis.claim import CONFIRMED, NOT_RUN, SMALLER, UNDECIDED, Part
+from analysis.claim import CONFIRMED, NOT_RUN, SMALLER, TOO_SHORT, UNDECIDED, Part
 from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, Effect, by_repeat, quotient
 from analysis.measures import per_step, seconds
 from analysis.stats import median
@@ -24,7 +24,7 @@ def gap_of(group):
 
 def short_of(*groups):
     times = [median([r.report["seconds"] for r in g.done]) for g in groups if g.done and "seconds" in g.done[0].report]
-    return f"runs of {min(times):.1f} s are too short to decide" if times and min(times) < LEAST_SECONDS else ""
+    return f"runs of {min(times):.1f} s are {TOO_SHORT}" if times and min(times) < LEAST_SECONDS else ""
 
 
 def part(label, values, band=SMALLER, gap="", exact=False, form="{:.3g}", share=False):

@@ -30,13 +30,20 @@ def hhrt_one(results, known):
     return [part("speed of k = 1 / best k", quotient(by_repeat(groups[1], gupdates), best), no_more_than(near(v("k1-96gib") / v("best-96gib"))), gap)]
 
 
-def hhrt_optimum(results, known):
-    groups = _hhrt(results, "beyond")
+def _between_the_extremes(groups, name=""):
     ks = sorted(groups)
     if len(ks) < 3:
         return []
     best = best_of([groups[k] for k in ks[1:-1]], per_step)
-    return [part(f"time of a step, best k between the extremes / k = {k}", quotient(best, by_repeat(groups[k], per_step)), SMALLER, gap_of(groups[k]) or short_of(*[g for g in groups.values() if g.done])) for k in (ks[0], ks[-1])]
+    return [part(f"{name}time of a step, best k between the extremes / k = {k}", quotient(best, by_repeat(groups[k], per_step)), SMALLER, gap_of(groups[k]) or short_of(*[g for g in groups.values() if g.done])) for k in (ks[0], ks[-1])]
+
+
+def hhrt_optimum(results, known):
+    """On flash at 1.5 times the DRAM, and in the model of the table for each problem that is larger than the device's memory."""
+    parts = _between_the_extremes(_hhrt(results, "beyond"))
+    for gib in sorted({int(g["gib"]) for g in results["ktable"].groups.values()} - {6}) if "ktable" in results else ():
+        parts += _between_the_extremes(_ktable(results, gib), f"model, {gib} GiB: ")
+    return parts
 
 
 # The table of k, in three tiers. The sizes are those of the slides. On the accelerator `host` this is a model: its speeds at k = 1 were given to it.

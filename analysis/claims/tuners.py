@@ -48,6 +48,13 @@ def manual_longer(results, known):
     return [compare(f"manual / blk, {label}", manual, blk, seconds, LARGER) for blk, manual, label in _manual(results)]
 
 
+def manual_longer_fast(results, known):
+    """manual / blk on the device at full speed, in the plan that compares it with a slowed one."""
+    for a, name in SHORT.items():
+        values, why = _devices(results, a, "fast")
+        yield part(f"manual / blk, {name}", values, LARGER, why) if values else Part(f"manual / blk, {name}", None, LARGER, why)
+
+
 def manual_longer_band(results, known):
     v = known["fig22"].value
 
