@@ -230,7 +230,11 @@ def markdown(found, decided, known=None, docs="."):
     close = closeness.how_close(found)
     lines += ["## How close schedule-advised mmap comes to explicit I/O", "", *(line for t in close for line in (t, ""))] if close else []
     lost = [f"- {p.name} {r.id} #{r.repeat + 1}: {r.failure}" for p in found.values() for r in p.runs if not r.ok and not r.skipped]
-    lines += ["## Failed runs", "", *(lost or ["None."])]
+    lines += ["## Failed runs", "", *(lost or ["None."]), ""]
+    lines += ["## Configurations", "", "All configurations whose runs completed. A Block is given by its rows and planes. Seconds are those of the steps: the median, and in brackets the least and the most.", ""]
+    for p in found.values():
+        if rows := setups.configurations(p):
+            lines += [f"<details><summary>{p.name}</summary>", "", cells(setups.COLUMNS), "|" + " --- |" * len(setups.COLUMNS), *(cells(r) for r in rows), "", "</details>", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

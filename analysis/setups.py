@@ -4,6 +4,7 @@ import math
 
 from analysis.measures import GIB
 from analysis.origin import few
+from analysis.stats import median
 from analysis.verdicts import SECOND
 
 # Plan -> the published figure that it measures again, if its name differs from the plan's.
@@ -87,6 +88,26 @@ def line(plan, known):
     if not any(g.done for g in plan.groups.values()):
         return ""
     return f"{plan.name}: " + (OFFLINE[plan.name] if plan.name in OFFLINE else f"{_here(plan)}. Published: {_there(plan, known)}") + "."
+
+
+COLUMNS = ("configuration", "grid", "DRAM", "algorithm", "Block", "bt", "steps", "runs", "seconds")
+
+
+def configuration(group):
+    """The cells of a configuration, in the order of COLUMNS. Block: rows x planes; seconds: median (least to most)."""
+    first = group.done[0]
+    p, q = first.report.get("problem") or {}, first.report.get("plan") or {}
+    grid = f"{p['nx']} x {p['ny']} x {p['nz']}" if "nx" in p else f"{p['rows']} x {p['cols']}" if {"rows", "cols"} <= set(p) else ""
+    seconds = sorted(s for r in group.done if (s := r.report.get("seconds")))
+    took = f"{median(seconds):.3g} ({seconds[0]:.3g} to {seconds[-1]:.3g})" if seconds else ""
+    block = f"{q['by']} x {q['bz']}" if q.get("by") and q.get("bz") and q.get("algorithm") != "direct" else ""
+    algorithm = ", ".join(q[name] for name in ("algorithm", "layout") if q.get(name))
+    return [group.id, grid, first.limit or "not limited", algorithm, block, str(q.get("bt") or ""), str(first.report.get("steps_done") or ""), str(len(group.done)), took]
+
+
+def configurations(plan):
+    """The rows of a plan's configurations that have results; [] for a plan that computed nothing."""
+    return [] if plan.name in OFFLINE else [configuration(g) for g in plan.groups.values() if g.done]
 
 
 def lines(found, known):

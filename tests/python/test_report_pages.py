@@ -13,7 +13,7 @@ from made_up import fail, group, plan
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from analysis import claim, figures, overview, origin, predictions, published, report, results, speed, style, verdicts  # noqa: E402
+from analysis import claim, figures, overview, origin, predictions, published, report, results, setups, speed, style, verdicts  # noqa: E402
 
 RECORDED = ROOT / "tests" / "data" / "recorded"
 KNOWN = published.read_all()
@@ -50,6 +50,16 @@ def test_what_throttles_buffered_writes_is_told():
     assert origin.throttled({"device": "vda"}) == ""
     assert origin.throttled({"wbt_lat_usec": "75000", "write_cache": "write back", "mount_options": "rw,discard"}) == ", write-back throttling at 75 ms, write cache: write back, mounted with discard"
     assert origin.throttled({"wbt_lat_usec": "0", "mount_options": "rw"}) == ", write-back throttling off, write cache: unknown, mounted without discard"
+
+
+def test_each_configuration_is_told():
+    """The page has the numbers behind its ratios: what was run, and the median with its extremes."""
+    group = results.Group("aio-temporal", {})
+    told = {"problem": {"nx": 510, "ny": 254, "nz": 126}, "plan": {"algorithm": "redundant", "by": 128, "bz": 64, "bt": 32}, "steps_done": 64}
+    group.runs = [results.Run({"status": "done", "limit": "512MiB", "report": {**told, "seconds": s}}, None) for s in (2.5, 9.25, 3.0)]
+    assert setups.configuration(group) == ["aio-temporal", "510 x 254 x 126", "512MiB", "redundant", "128 x 64", "32", "64", "3", "3 (2.5 to 9.25)"]
+    page = report.markdown(made.fig05(), [])
+    assert "<details><summary>fig05</summary>" in page and "| " + " | ".join(setups.COLUMNS) + " |" in page
 
 
 def test_findings_draw_effect_interval_and_state():
