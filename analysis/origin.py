@@ -121,6 +121,19 @@ def damon_took(machine, runs):
     return f" (its schemes were applied to {sum(took) / GIB:.2f} GiB during {len(took)} runs)" if took else " (its reclaim was not counted)" if machine.get("damon") else ""
 
 
+RATES = (("reads", "read_bytes_per_s"), ("writes", "write_bytes_per_s"), ("both at once", "mixed_bytes_per_s"))
+
+
+def storage_rates(runs):
+    """The storage's measured rates, in words: the median with its extremes; "" if none was measured. Runs with a limited device do not count."""
+    probes = [r.record["near"]["rates"] for r in runs if (r.record.get("near") or {}).get("rates") and not any("limit-bandwidth" in word for word in r.command)]
+    told = []
+    for what, name in RATES:
+        if values := [p[name] / 1e9 for p in probes if p.get(name)]:
+            told.append(f"{what} {median(values):.2f} GB/s ({min(values):.2f} to {max(values):.2f})")
+    return f"{', '.join(told)}, measured right before {len(probes)} runs" if told else ""
+
+
 def rows(one):
     """The rows (what, value) of a Sitting."""
     m, storage = one.machine, one.machine.get("storage", {})
@@ -142,6 +155,9 @@ def rows(one):
     ]
     l3 = third_level(one.runs)
     told[3:3] = [["L3 cache", l3]] if l3 else []
+    if rates := storage_rates(one.runs):
+        virtual = ". The disk is virtual, and its hardware is not known" if m.get("virtualised", "none") != "none" else ""
+        told.insert(1 + next(k for k, r in enumerate(told) if r[0] == "storage"), ["the storage's rates", rates + virtual])
     noise = others_share(one.runs, m.get("cores", 1))
     if noise is not None:
         told.append(["other work on the machine", f"{noise:.0%} of its CPU time, in the median of the runs on dram, aio and uring" + (": it disturbed these timings" if noise > DISTURBED else "")])

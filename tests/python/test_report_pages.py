@@ -52,6 +52,13 @@ def test_what_throttles_buffered_writes_is_told():
     assert origin.throttled({"wbt_lat_usec": "0", "mount_options": "rw"}) == ", write-back throttling off, write cache: unknown, mounted without discard"
 
 
+def test_the_storage_has_rates():
+    """Those measured right before runs; a device that is slowed on purpose says nothing of the storage."""
+    run = lambda rate, *words: results.Run({"status": "done", "command": list(words), "near": {"rates": {"read_bytes_per_s": rate}} if rate else None}, None)  # noqa: E731
+    assert origin.storage_rates([run(2e9, "memext"), run(3e9, "memext"), run(2.5e9, "memext"), run(0.4e9, "x/limit-bandwidth", "370MiB"), run(0, "memext")]) == "reads 2.50 GB/s (2.00 to 3.00), measured right before 3 runs"
+    assert origin.storage_rates([run(0, "memext")]) == ""
+
+
 def test_each_configuration_is_told():
     """The page has the numbers behind its ratios: what was run, and the median with its extremes."""
     group = results.Group("aio-temporal", {})
