@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Questions on advice: of madvise and of posix_fadvise."""
-from .study import HUGE, NONE, SCHEDULE, URING, Effect, Question, faults, of_report, read_ratio, several, step_ms, sweeps, takes
+from .study import HUGE, NONE, SCHEDULE, URING, Effect, Question, faults, of_report, read_ratio, several, step_ms, sweeps, take, takes
 
 ADVICES = ("none", "sequential", "random", "hugepage", "schedule")
 PARTS, PARTS_ADVISED = "mmap-skewed-min-none", "mmap-skewed-min-schedule"
@@ -36,7 +36,7 @@ def reads_again(r):
 def fadvise(s):
     none = "fadvise-none"
     yield (f"A reader without a mapping calls `pread` for a MiB at a time, from the beginning of a file to its end and again. `POSIX_FADV_WILLNEED` for the next MiB {takes(s, 'fadvise-willneed', none, 'no advice', us_a_mib)}. "
-           f"`POSIX_FADV_DONTNEED` behind it {takes(s, 'fadvise-dontneed', none, 'no advice', us_a_mib)}. Both {takes(s, 'fadvise-both', none, 'no advice', us_a_mib).replace('takes', 'take', 1)}. "
+           f"`POSIX_FADV_DONTNEED` behind it {takes(s, 'fadvise-dontneed', none, 'no advice', us_a_mib)}. Both {take(s, 'fadvise-both', none, 'no advice', us_a_mib)}. "
            f"`POSIX_FADV_SEQUENTIAL` doubles the read-ahead: it {takes(s, 'fadvise-sequential', none, 'no advice', us_a_mib)}.")  # fmt: skip
     yield (f"The storage reads, of the bytes asked for: {several(s, FADVICES, reads_again, '{:.2f}')}. System time a MiB: {several(s, FADVICES, system_us, '{:.0f} us')}.")
     dropped = Effect(s, "fadvise-dontneed", none, reads_again)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Questions on io_uring: uncached I/O, registered buffers, and polling, with a check that it happened."""
-from .study import SCHEDULE, URING, Effect, Question, by_sign, kernel_of, read_ratio, report, spaced, step_ms, system_ms, takes
+from .study import SCHEDULE, URING, Effect, Question, by_sign, kernel_of, read_ratio, report, spaced, step_ms, system_ms, take, takes
 
 # ------------------------------------------------------------------ RWF_DONTCACHE
 
@@ -39,7 +39,7 @@ def process_system_ms(r):
 
 def registered(s):
     system = Effect(s, REGISTERED, PLAIN, process_system_ms)
-    return f"Registered memory and a registered file {takes(s, REGISTERED, PLAIN, 'a plain ring').replace('takes', 'take', 1)}; the system time is {system} that of a plain one."
+    return f"Registered memory and a registered file {take(s, REGISTERED, PLAIN, 'a plain ring')}; the system time is {system} that of a plain one."
 
 
 def sqpoll(s):

@@ -199,6 +199,11 @@ def takes(study, a, b, than, of=step_ms):
     return f"shows no clear difference from {than} ({effect} as long{'' if effect.enough else ', too few rounds'})"
 
 
+def take(*compared):
+    """takes() for a subject in the plural."""
+    return takes(*compared).replace("takes", "take", 1).replace("shows", "show", 1)
+
+
 def by_sign(effect, less, more, neither):
     return (neither, more, less)[effect.sign]
 
