@@ -39,7 +39,16 @@ def compressed(s):
     yield f"With zswap before the same swap file, noise {takes(s, 'zswap-random', FILE, 'noise without it')}. The storage read {s.median('zswap-random', read_mib):.0f} MiB instead of {s.median(FILE, read_mib):.0f}. How much memory its pool held was not measured.{outside}"
     yield (f"The other data begin as zeros but for three faces. Linux keeps a page of zeros as a bit (since 6.12), before any tier sees it. {zeros_said(s)}A swap file {takes(s, FILE_ZEROS, FILE, 'one with noise')}. Against it zram, which took {s.median('zram-corner', held):.0f} MiB beside the limit, "
            f"{takes(s, 'zram-corner', FILE_ZEROS, 'the swap file with the same data')}. zswap {takes(s, 'zswap-corner', FILE_ZEROS, 'the swap file with the same data')}.")  # fmt: skip
+    yield from killed_said(s)
     yield f"Noise in zram has {s.median('zram-random', faults):.0f} faults a MiB stored, in a swap file {s.median(FILE, faults):.0f}, and io_uring {s.median(URING, faults):.0f}."
+
+
+def killed_said(s):
+    """A sentence for each configuration of which runs were killed for lack of memory."""
+    for label, name in QUESTIONS[0].rows:
+        killed = sum("out of memory" in r["stderr"] for r in s.runs.get(name, {}).values() if r["status"] == "failed")
+        if killed:
+            yield f"Linux killed {killed} of {len(s.runs[name])} runs of \"{label}\" for lack of memory."
 
 
 def zeros_said(s):
