@@ -134,6 +134,23 @@ def storage_rates(runs):
     return f"{', '.join(told)}, measured right before {len(probes)} runs" if told else ""
 
 
+FAR = 2.0  # cores count as moved if a line takes more than so many times as long as at best in the same session
+
+
+def distance_of_cores(runs):
+    """How long a cache line went from core to core around the runs, in words; "" if it was not measured."""
+    found = [c for r in runs if (c := r.record.get("cores")) and c.get("before_ns") is not None and c.get("after_ns") is not None]
+    if not found:
+        return ""
+    before, after = [c["before_ns"] for c in found], [c["after_ns"] for c in found]
+    far = FAR * min(before + after)
+    told = f"a cache line took {median(before):.0f} ns ({min(before):.0f} to {max(before):.0f}) from core to core right before {len(found)} runs; right before or after {sum(max(b, a) > far for b, a in zip(before, after))} of them more than {FAR:g} times the smallest value"
+    if limits := sorted({c["limit_ns"] for c in found if c["limit_ns"] is not None}):
+        again = [len(c["again"]) for c in found]
+        told += f". Runs waited for at most {' or '.join(f'{n:g}' for n in limits)} ns ({sum(c['waited_s'] for c in found) / 60:.1f} minutes in all). {sum(n > 0 for n in again)} runs were made again ({sum(again)} times in all), because the cores moved"
+    return told
+
+
 def rows(one):
     """The rows (what, value) of a Sitting."""
     m, storage = one.machine, one.machine.get("storage", {})
@@ -161,6 +178,8 @@ def rows(one):
     noise = others_share(one.runs, m.get("cores", 1))
     if noise is not None:
         told.append(["other work on the machine", f"{noise:.0%} of its CPU time, in the median of the runs on dram, aio and uring" + (": it disturbed these timings" if noise > DISTURBED else "")])
+    if cores := distance_of_cores(one.runs):
+        told.append(["distance of the cores", cores])
     looking = sampling_share(one.runs)
     if looking is not None:
         told.append(["cost of the timelines", f"{looking[0]:.2%} of one core's time, in the median of the runs with a timeline; {looking[1]:.2%} at most"])

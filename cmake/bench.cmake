@@ -22,6 +22,9 @@ target_link_libraries(bench_observe PRIVATE memext_static ${MX_LINK})
 add_executable(bench_accel experiments/bench/bench_accel.c)
 target_include_directories(bench_accel PRIVATE runtime/include runtime)
 target_link_libraries(bench_accel PRIVATE memext_static ${MX_LINK})
+# How long a cache line takes from core to core.
+add_executable(bench_latency experiments/bench/bench_latency.c)
+target_include_directories(bench_latency PRIVATE runtime/include runtime)
 # Row functions of kernels, and what a core does at best with each instruction set.
 add_executable(bench_rows experiments/bench/bench_rows.c)
 target_include_directories(bench_rows PRIVATE runtime/include runtime)

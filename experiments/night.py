@@ -26,7 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "experiments")]
 
-from runner import cli, host, plan, record  # noqa: E402
+from runner import cli, distance, host, plan, record  # noqa: E402
 
 from analysis import pack, published, results, verdicts  # noqa: E402
 from analysis.claims import CLAIMS  # noqa: E402
@@ -49,6 +49,7 @@ def options(argv):
     p.add_argument("--packed", type=Path, default=ROOT / "data" / "results", help="folder for the packed results (default: data/results)")
     p.add_argument("--memext", type=Path, default=ROOT / "build" / "release" / "memext", help="the memext command to measure (default: build/release/memext)")
     p.add_argument("--minutes", type=float, default=MINUTES, help="time limit of each plan in minutes (default: %(default)g)")
+    p.add_argument("--core-latency", type=distance.limit, metavar="NS", help="passed on to experiments/run.py: wait until the cores are near to each other")
     p.add_argument("--again", action="store_true", help="run plans that are packed already, too")
     p.add_argument("--list", action="store_true", help="print which plans are packed and which are left, and run nothing")
     return p.parse_args(argv)
@@ -108,6 +109,7 @@ def run(name, o, repeats, minutes):
     """The exit status of run.py."""
     words = [sys.executable, str(ROOT / "experiments" / "run.py"), name, "--scale", SCALE, "--results", str(o.results), "--memext", str(o.memext), "--minutes", f"{minutes:.2f}"]
     words += ["--repeats", str(repeats)] if repeats else []
+    words += ["--core-latency", f"{o.core_latency:g}"] if o.core_latency else []
     words += ["--data", str(o.data)] if o.data else []
     return subprocess.run(words).returncode
 

@@ -10,7 +10,7 @@ import time
 import uuid
 from pathlib import Path
 
-from . import host, near, ownership, plan, registry
+from . import distance, host, near, ownership, plan, registry
 from .execute import ZRAM, Place, execute, needs_of_system, skipped
 from .record import Store
 
@@ -35,6 +35,9 @@ def options(argv):
                    "every one runs a second time, and so on. If runs are left, the exit status is 75; start the same command again to continue")  # fmt: skip
     p.add_argument("--probe", type=near.seconds, default=near.SECONDS, metavar="SECONDS",
                    help="before each run on aio and uring, measure the rates of this machine for SECONDS; predictions are then judged with current rates (default: %(default)g; 0: do not measure)")  # fmt: skip
+    p.add_argument("--core-latency", type=distance.limit, metavar="NS",
+                   help="before each run, wait up to two minutes until a cache line goes from core to core within NS nanoseconds, and make a run again, at most twice, if it takes longer afterwards. "
+                   "For virtual machines whose cores move (build/release/bench_latency prints the current value; default: do not wait)")  # fmt: skip
     p.add_argument("--only", help="run only configurations whose id contains this text")
     p.add_argument("--retry-failed", action="store_true", help="run failed runs again (default: a failure counts as a result)")
     p.add_argument("--no-system", action="store_true",
@@ -259,7 +262,7 @@ def main(argv=None):
             owner = stack.enter_context(registry.Owner("run.py"))
 
             def place_of(a_plan):
-                return Place(ROOT, o.memext.resolve(), data, results.resolve() / a_plan.name, device, owner=owner, system=not o.no_system, probe_s=o.probe)
+                return Place(ROOT, o.memext.resolve(), data, results.resolve() / a_plan.name, device, owner=owner, system=not o.no_system, probe_s=o.probe, core_ns=o.core_latency)
 
             progress = run_plans(plans, place_of, program, o, argv)
     except (ownership.RegistryError, ownership.Busy) as error:

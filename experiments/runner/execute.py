@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import counters, host, knobs, loopfs, near, ownership, plan, registry, storage
+from . import counters, distance, host, knobs, loopfs, near, ownership, plan, registry, storage
 
 STDERR_KEPT = 4000
 GRACE_S = 15.0
@@ -38,6 +38,7 @@ class Place:
     owner: registry.Owner = None  # of what is made; None = one for each run
     system: bool = True  # may the machine be changed: memory limits, swap, settings, caches
     probe_s: float = 0.0  # rates are measured for so long before each run that predictions are judged by (near.py); 0 = not
+    core_ns: float = None  # runs wait for cores that are so near to each other (distance.py); None = they do not
 
     def limiter(self):
         return self.limit_memory or self.root / "experiments" / "limit-memory"
@@ -199,10 +200,13 @@ def skipped(run, repeat, place):
 
 def execute(run, repeat, place):
     """Executes a run and returns its record (without the session's fields). Never raises because of what the command did."""
-    if place.owner is not None:
-        return _execute(run, repeat, place, place.owner)
-    with registry.Owner("run.py") as owner:
-        return _execute(run, repeat, place, owner)
+    with contextlib.ExitStack() as stack:
+        owner = place.owner if place.owner is not None else stack.enter_context(registry.Owner("run.py"))
+        cores = distance.Distance(place.memext, place.core_ns)
+        while True:
+            record = _execute(run, repeat, place, owner, cores)
+            if record["status"] != "done" or not cores.disturbed() or not cores.once_more(record["wall_s"]):
+                return {**record, "cores": cores.found}
 
 
 def _remove(owner, *entries):
@@ -260,7 +264,7 @@ def _collect(run, place, repeat, files, record):
     record["timeline"] = _keep_timeline(timeline, place.results / "timelines", name)
 
 
-def _execute(run, repeat, place, owner):
+def _execute(run, repeat, place, owner, cores):
     # Two directories: the command's data on storage, the reports elsewhere so that they are no part of its I/O.
     directories = owner.directory(place.data, "run-"), owner.directory(tempfile.gettempdir(), "memext-run-")
     data, scratch = (Path(entry["path"]) for entry in directories)
@@ -276,15 +280,18 @@ def _execute(run, repeat, place, owner):
         data = _storage(run, data, owner, mounts)
         record["command"] = words = command_of(run, place, data, report, timeline, counts)
         probe = _probe(run, words, place, scratch, owner)
+        cores.before()
         if probe is not None:
             probe.measure(data)
         with knobs.applied(settings, place.device, owner):
             record["caches_dropped"] = place.system and drop_caches(place.data)
             record["discards_waited_s"] = storage.wait_for_discards(place.device) if place.system else 0.0
+            cores.before()
             if probe is not None:
                 probe.started()
             taken = host.damon_took_bytes() if place.system else None
             _measured(run, words, place, owner, errors, record)
+            cores.after()
             now = host.damon_took_bytes() if taken is not None else None
             record["damon_bytes"] = now - taken if now is not None else None
         _collect(run, place, repeat, files, record)

@@ -17,6 +17,8 @@
                  what the hypervisor kept
     near         of runs on aio and uring (near.py): `rates` measured for `seconds` right before the run (which took `wall_s`, and ended `rates_age_s` before it began), what the run's plan
                  takes with them (`predicted_seconds`, `predicted_time`), how old the file of measured rates was (`first_rates_age_s`, null = there was none; a run whose rates are not in it plans with assumed ones); `why`: what failed
+    cores        how far from each other the cores were (distance.py): before_ns and after_ns (a cache line's way from core to core, right before and right after the run; null = not measured), limit_ns (--core-latency),
+                 waited_s (for near cores, in all), again (runs that were made again: before_ns, after_ns, wall_s)
     vmstat       increase of some counters of /proc/vmstat while it ran, the whole machine's, in pages and events (counters.py says which)
     block        the same of the data's device, all its users together: reads, writes (requests that it completed), reads_merged, writes_merged,
                  read_sectors, write_sectors (512 bytes), interrupts (of virtio and NVMe alone); {} where the data is on no block device

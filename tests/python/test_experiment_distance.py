@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How far from each other the cores are: runs wait for near cores, and are made again if the cores move."""
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from runner import cli, distance, execute
+from runner_project import a_run, place_in, project  # noqa: F401 (fixture)
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from analysis import origin  # noqa: E402
+from analysis.results import Run  # noqa: E402
+
+MEMEXT = Path("/nowhere/memext")
+
+
+def looks(*values):
+    """A look at the cores that has these values one after the other, and the last one ever after."""
+    left = list(values)
+    return lambda program: left.pop(0) if len(left) > 1 else left[0]
+
+
+def test_bench_latency_prints_a_time_between_two_cores(build):
+    done = subprocess.run([build / "bench_latency"], capture_output=True, text=True, timeout=60, check=True)
+    found = json.loads(done.stdout)
+    assert found["cores"] == len(os.sched_getaffinity(0))
+    assert found["ns"] is None if found["cores"] == 1 else 0 < found["ns"] < 1e6
+    core = min(os.sched_getaffinity(0))
+    alone = subprocess.run(["taskset", "-c", str(core), str(build / "bench_latency")], capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(alone.stdout) == {"cores": 1, "ns": None}
+
+
+def test_nothing_is_measured_without_the_program():
+    assert distance.ns("/nowhere/bench_latency") is None and distance.ns("/bin/true") is None
+    cores = distance.Distance(MEMEXT, 80)
+    cores.before()
+    cores.after()
+    assert not cores.disturbed() and cores.found["before_ns"] is None and cores.found["after_ns"] is None
+
+
+def test_it_waits_until_the_cores_are_near():
+    slept = []
+    cores = distance.Distance(MEMEXT, 80, looks(160, 160, 25), slept.append)
+    cores.before()
+    assert slept == [distance.LOOK_S] * 2 and cores.found["before_ns"] == 25
+    cores.after()
+    assert not cores.disturbed()
+
+
+def test_without_a_limit_it_looks_and_does_not_wait():
+    slept = []
+    cores = distance.Distance(MEMEXT, None, looks(160), slept.append)
+    cores.before()
+    cores.after()
+    assert not slept and not cores.disturbed() and cores.found["before_ns"] == cores.found["after_ns"] == 160
+
+
+def test_it_does_not_wait_for_ever(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(distance.time, "monotonic", lambda: now[0])
+    cores = distance.Distance(MEMEXT, 80, looks(160), lambda s: now.__setitem__(0, now[0] + s))
+    cores.before()
+    assert distance.PATIENCE_S < cores.found["waited_s"] <= distance.PATIENCE_S + 2 * distance.LOOK_S and cores.disturbed()
+    waited = cores.found["waited_s"]
+    cores.before()  # the patience is that of the run, not of one look
+    assert cores.found["waited_s"] == waited
+
+
+@pytest.mark.machine
+@pytest.mark.parametrize("after, runs, last", [([160, 25], 2, 25), ([160, 160, 160], 3, 160), ([25], 1, 25)])
+def test_a_run_whose_cores_moved_is_made_again(project, monkeypatch, after, runs, last):  # noqa: F811
+    """At most twice; the last one counts, and the record has the others."""
+    left = list(after)
+
+    class Scripted(distance.Distance):
+        def __init__(self, memext, most_ns):
+            super().__init__(memext, most_ns, looks(25))
+
+        def after(self):
+            self.found["after_ns"] = left.pop(0)
+
+    monkeypatch.setattr(execute.distance, "Distance", Scripted)
+    place = place_in(project)
+    place.core_ns = 80.0
+    record = execute.execute(a_run(project, f"echo x >> {project}/made"), 0, place)
+    assert len((project / "made").read_text().split()) == runs and record["status"] == "done"
+    assert [a["after_ns"] for a in record["cores"]["again"]] == after[: runs - 1] and record["cores"]["after_ns"] == last
+    assert all(a["wall_s"] >= 0 for a in record["cores"]["again"])
+
+
+@pytest.mark.machine
+def test_a_run_that_fails_is_not_made_again(project, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(execute.distance, "ns", lambda program: 160)
+    monkeypatch.setattr(distance, "PATIENCE_S", -1.0)
+    place = place_in(project)
+    place.core_ns = 80.0
+    record = execute.execute(a_run(project, f"echo x >> {project}/made; exit 3"), 0, place)
+    assert record["status"] == "failed" and len((project / "made").read_text().split()) == 1 and record["cores"]["again"] == []
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e9"])
+def test_a_limit_that_is_none_is_refused(text):
+    with pytest.raises(SystemExit):
+        cli.options(["--core-latency", text])
+    assert cli.options(["--core-latency", "80"]).core_latency == 80 and cli.options([]).core_latency is None
+
+
+def test_the_page_tells_how_far_the_cores_were():
+    def of(before, after, again=0, limit=80.0):
+        return Run({"cores": {"limit_ns": limit, "before_ns": before, "after_ns": after, "waited_s": 30.0, "again": [{}] * again}}, Path())
+
+    told = origin.distance_of_cores([of(25, 25), of(25, 160, 2), of(27, 25, 1), Run({"cores": None}, Path()), Run({}, Path())])
+    assert "25 ns (25 to 27)" in told and "before 3 runs" in told and "after 1 of them more than 2 times" in told
+    assert "at most 80 ns (1.5 minutes in all). 2 runs were made again (3 times in all)" in told
+    assert "waited" not in origin.distance_of_cores([of(25, 25, limit=None)]) and origin.distance_of_cores([Run({}, Path())]) == ""
