@@ -9,6 +9,7 @@ from analysis.stats import stat
 
 SCHEMA = 1
 PACKED = ".jsonl.gz"
+SECOND = "-second"  # ends the name of the packed results of a plan that was measured twice
 STATUSES = ("done", "failed", "timeout", "skipped")
 NUMBER = (int, float)
 RUN_FIELDS = {

@@ -4,8 +4,8 @@ import math
 
 from analysis.measures import GIB
 from analysis.origin import few
+from analysis.results import SECOND
 from analysis.stats import median
-from analysis.verdicts import SECOND
 
 # Plan -> the published figure that it measures again, if its name differs from the plan's.
 FIGURE_OF = {"fig05-large": "fig05", "fig07-large": "fig07", "largest": "fig07", "enough": "fig12", "devices": "fig22", "layout": "before-after"}

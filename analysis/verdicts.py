@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from analysis.claim import AT_LEAST_AS_GOOD, CONFIRMED, EACH_LEVEL, EQUAL, INTERVALS, NOT_TESTED, REFUTED, TOLERANCE, UNDECIDED, percent
 from analysis.claims import CLAIMS
 from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, rank_rounds
+from analysis.results import SECOND
 
 @dataclass(frozen=True)
 class Verdict:
@@ -48,9 +49,6 @@ def _numbers(parts, states):
     counts = ", ".join(f"{sum(s == state for s in states)} {state}" for state in (CONFIRMED, AT_LEAST_AS_GOOD, REFUTED, UNDECIDED) if state in states)
     telling = [p for p, s in zip(parts, states) if s == REFUTED] or [p for p, s in zip(parts, states) if s == UNDECIDED] or list(parts)
     return f"{len(parts)} comparisons: {counts}; e.g. " + "; ".join(p.say(EACH_LEVEL) for p in telling[:3])
-
-
-SECOND = "-second"  # ends the name of the packed results of a plan that was measured twice
 
 
 def _second(claim, results, published):

@@ -214,8 +214,8 @@ def test_the_measurement_with_more_rounds_decides():
     """The page says so of plans that were measured twice; the names of the packed files put it into effect."""
     committed = results.read_all(ROOT / "data" / "results")
     rounds = lambda p: min(len({r.round for r in g.done}) for g in p.groups.values())  # noqa: E731
-    twice = [name for name in committed if name.endswith(verdicts.SECOND)]
-    assert twice and all(rounds(committed[name]) < rounds(committed[name.removesuffix(verdicts.SECOND)]) for name in twice)
+    twice = [name for name in committed if name.endswith(results.SECOND)]
+    assert twice and all(rounds(committed[name]) < rounds(committed[name.removesuffix(results.SECOND)]) for name in twice)
 
 
 def test_a_quick_run_says_that_it_was_one():
