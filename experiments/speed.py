@@ -8,17 +8,22 @@ times the DRAM budget (inside experiments/limit-memory), and skewed-min at 4, 8 
 per second of the sweeps, as a ratio to normal execution, to the tiled run and to the L2-resident peak, with the seconds of the whole phase over those of
 the sweeps (making the Blocks counts there), the share of time spent waiting for I/O, the bytes moved, and what the plan's prediction says (with the rates of `memext tune --calibrate`, where they were measured).
 
-usage: experiments/speed.py [--quick] [--stencil star7] [--dtype f64] [--size NX NY NZ] [--steps NT] [--repeats 5]
-                            [--device DIR] [--output DIR] [--only NAME,NAME] [--settle 25] [--no-system]
+The last column compares a run out of core with what the device allows: the rate of the tiled run, or the rate at which the bytes of the run
+would pass with reads and writes at once, whichever is less. That bandwidth is measured (memext tune --calibrate-seconds) in each round.
+
+usage: experiments/speed.py [--quick] [--stencil star7 | --kernel FILE.c [--more WORDS]] [--dtype f64] [--size NX NY NZ] [--steps NT]
+                            [--repeats 5] [--device DIR] [--output DIR] [--only NAME,NAME] [--settle 25] [--core-latency NS] [--no-system]
 With --no-system nothing is changed on the machine: it makes no cgroups, keeps the page cache, and the limited runs have --dram alone.
-Writes speed-STENCIL-DTYPE.json to --output (default results/speed) after every run, and at the end the picture of it that
+Writes speed-STENCIL-DTYPE.json (speed-KERNEL.json with --kernel) to --output (default results/speed) after every run, and at the end the picture of it that
 analysis/speed.py draws. Runs with equal numbers of steps must have equal checksums, and every run must move the bytes that were
 predicted. A run that does not, or that fails, is reported; the other runs are kept, and the exit status is 1.
 """
 import argparse
 import json
 import os
+import pathlib
 import platform
+import shlex
 import statistics
 import subprocess
 import sys
@@ -27,7 +32,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "experiments"))
 
-from runner import host, ownership, registry  # noqa: E402
+from runner import distance, host, ownership, registry  # noqa: E402
 
 BUILD = os.path.join(ROOT, "build", "release")
 MEMEXT = os.path.join(BUILD, "memext")
@@ -44,6 +49,8 @@ def options():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--quick", action="store_true", help="use a smaller grid and 3 repeats")
     p.add_argument("--stencil", default="star7", help="built-in stencil (default: star7)")
+    p.add_argument("--kernel", metavar="FILE.c", help="kernel to compute with instead of a built-in stencil; no peak is measured then")
+    p.add_argument("--more", default="", metavar="WORDS", help="more options of all runs, in one word, e.g. --more '--init random --field v=V.npy'")
     p.add_argument("--dtype", default="f64", choices=["f64", "f32"], help="type of a cell (default: f64)")
     p.add_argument("--size", nargs=3, type=int, metavar=("NX", "NY", "NZ"), help="cells of the grid (default: 510 510 2046; with --quick 510 510 1022)")
     p.add_argument("--steps", type=int, help="time steps (default: 128; with --quick 64)")
@@ -55,29 +62,38 @@ def options():
                    help="pause after a run that holds everything in DRAM (default: 25): a virtual machine then returns that memory to its host, "
                         "which would slow down the next run")
     p.add_argument("--output", default=os.path.join(ROOT, "results", "speed"), metavar="DIR", help="directory for the results (default: results/speed)")
+    p.add_argument("--core-latency", type=distance.limit, metavar="NS",
+                   help="before each run, wait up to two minutes until a cache line goes from core to core within NS nanoseconds, and make a run again, at most twice, if it takes longer afterwards (default: do not wait)")
     p.add_argument("--only", help="measure only runs whose name in the table begins with one of these words, separated by commas, e.g. normal,tiled,stream")
     p.add_argument("--no-system", action="store_true", help="set no memory limit around the runs, and keep the page cache")
     o = p.parse_args()
     o.size = o.size or ([510, 510, 1022] if o.quick else [510, 510, 2046])
     o.steps = o.steps or (64 if o.quick else 128)
     o.repeats = o.repeats or (3 if o.quick else 5)
-    o.factors = [int(f) for f in o.factors.split(",")]
+    o.factors = [float(f) for f in o.factors.split(",")]
+    o.more = shlex.split(o.more)
+    o.name = pathlib.Path(o.kernel).stem if o.kernel else f"{o.stencil}-{o.dtype}"
     return o
 
 
 def buffers_bytes(o):
-    element = 8 if o.dtype == "f64" else 4
-    nx, ny, nz = o.size
-    return 2 * (nx + 2) * (ny + 2) * (nz + 2) * element
+    """Stored bytes: of both Buffers, and of the files of fields that a kernel only reads."""
+    if o.kernel is None:
+        element = 8 if o.dtype == "f64" else 4
+        nx, ny, nz = o.size
+        return 2 * (nx + 2) * (ny + 2) * (nz + 2) * element
+    planned = report([*run_words(o, o.device, o.steps), "--dry-run"])
+    fields = [value.split("=", 1)[1] for option, value in zip(o.more, o.more[1:]) if option == "--field"]
+    return 2 * planned["layout"]["buffer_bytes"] + sum(os.path.getsize(path) for path in fields)
 
 
 class RunFailed(Exception):
     """A sentence with the command and its message."""
 
 
-def report(words):
+def report(words, **environment):
     """Runs a command that prints one JSON object; RunFailed with its message otherwise."""
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment})
     try:
         out, err = process.communicate()
     except BaseException:  # interrupted: limit-memory and memext clean up after themselves
@@ -93,8 +109,21 @@ def report(words):
 
 
 def run_words(o, store, steps, *more):
-    return [MEMEXT, "run", "--no-fuse", "-n", *map(str, o.size), "-t", str(steps), "-d", store, "--stencil", o.stencil, "--dtype", o.dtype,
-            "--quiet", "--json", "-", *more]
+    return [MEMEXT, "run", "--no-fuse", "-n", *map(str, o.size), "-t", str(steps), "-d", store, *problem_words(o), "--quiet", "--json", "-", *more]
+
+
+def problem_words(o):
+    return ["--kernel", o.kernel, *o.more] if o.kernel else ["--stencil", o.stencil, "--dtype", o.dtype, *o.more]
+
+
+def mixed_bytes_per_s(o, store):
+    """The device's rate with reads and writes at once, now; None if it cannot be measured. The runs do not see it: they plan with the rates that memext assumes, or those that a user has measured."""
+    words = [MEMEXT, "tune", "-n", *map(str, o.size), "-t", str(o.steps), "-d", store, *problem_words(o), "--backend", "uring", "--calibrate-seconds", "1", "--quiet", "--json", "-"]
+    try:
+        return report(words, XDG_CACHE_HOME=os.path.join(os.path.dirname(store), "cache"))["rates"]["mixed_bytes_per_s"]
+    except RunFailed as error:
+        print(f"speed.py: the device's rate is not known: {error}", file=sys.stderr)
+        return None
 
 
 def limited(o, budget, words):
@@ -110,27 +139,30 @@ def configurations(o, store):
             return {"gups": r[mode], "isa": r["isa"], "kernels": r.get(f"{mode}_of")}
         return go
 
-    def memext(words):
+    def memext(words, moves=False):
         def go():
+            mixed = mixed_bytes_per_s(o, store) if moves else None
             r = report(words)
-            return {"gups": r["updates_per_second"] * 1e-9, "seconds": r["seconds"], "phase_seconds": r["phases"]["stencil"]["seconds"], "wait_share": r["wait_share"],
+            moved = r["read_bytes"] + r["write_bytes"]
+            return {"mixed_bytes_per_s": mixed, "device_gups": mixed * r["updates_per_second"] * r["seconds"] / moved * 1e-9 if mixed and moved else None, "gups": r["updates_per_second"] * 1e-9, "seconds": r["seconds"], "phase_seconds": r["phases"]["stencil"]["seconds"], "wait_share": r["wait_share"],
                     "read_bytes": r["read_bytes"], "write_bytes": r["write_bytes"],
                     "predicted": r["predicted_read_bytes"] == r["read_bytes"] and r["predicted_write_bytes"] == r["write_bytes"],
                     "peak_rss_bytes": r["peak_rss_bytes"], "dram_budget_bytes": r["dram_budget_bytes"], "plan": r["plan"],
                     "checksum": r["checksum"], "steps": r["steps_done"], "model_gups": r["updates_per_second"] * r["seconds"] / r["predicted_seconds"] * 1e-9, "command": " ".join(words)}
         return go
 
-    yield "peak L1", "peak", bench("peak_l1")
-    yield "peak L2", "peak", bench("peak_l2")
+    if o.kernel is None:
+        yield "peak L1", "peak", bench("peak_l1")
+        yield "peak L2", "peak", bench("peak_l2")
     yield "normal (dram, iblock)", "memory", memext(run_words(o, store, o.normal_steps, "--backend", "dram", "--engine", "iblock"))
     yield "tiled (dram)", "memory", memext(run_words(o, store, o.steps, "--backend", "dram", "--engine", "tiled"))
     for algorithm in ("stream", "skewed-min"):
         for f in o.factors:
             if algorithm == "skewed-min" and f > MOST_SKEWED:
                 continue
-            budget = buffers_bytes(o) // f // MIB * MIB
+            budget = int(o.stored / f) // MIB * MIB
             words = run_words(o, store, o.steps, "--backend", "uring", "--algorithm", algorithm)
-            yield f"{algorithm} {f}x", algorithm, memext(limited(o, budget, words))
+            yield f"{algorithm} {f:g}x", algorithm, memext(limited(o, budget, words), algorithm == "stream")
 
 
 def wrong_bytes(record):
@@ -177,11 +209,11 @@ def measure_in(o, place, keep):
     report(run_words(o, store, 1, "--backend", "uring", "--algorithm", "stream"))
     todo = [c for c in configurations(o, store) if not o.only or c[0].startswith(tuple(o.only.split(",")))]
     begin, done = time.time(), 0
-    for _ in range(o.repeats):
+    for a_round in range(o.repeats):
         for name, group, go in todo:
             done += 1
             try:
-                record = go()
+                record = {**near_cores(o, go), "round": a_round}
                 why = wrong_bytes(record)
             except RunFailed as error:
                 record, why = None, str(error)
@@ -200,8 +232,20 @@ def measure_in(o, place, keep):
             keep(records, failed)
 
 
+def near_cores(o, go):
+    """The record of a run, made with near cores if --core-latency asks for them (runner/distance.py)."""
+    cores = distance.Distance(pathlib.Path(MEMEXT), o.core_latency)
+    while True:
+        cores.before()
+        record = go()
+        cores.after()
+        if not cores.disturbed() or not cores.once_more(record.get("seconds")):
+            return {**record, "cores": cores.found}
+
+
 def summarise(records):
     middle = {n: statistics.median(r["gups"] for r in v["runs"]) for n, v in records.items()}
+    in_memory = {r["round"]: r["gups"] for r in records.get("tiled (dram)", {"runs": []})["runs"]}
     normal, tiled, peak = middle.get("normal (dram, iblock)"), middle.get("tiled (dram)"), middle.get("peak L2")
     rows = []
     for name, v in records.items():
@@ -210,6 +254,12 @@ def summarise(records):
         row = {"name": name, "finished": len(runs), "rates": rates, "group": v["group"], "gups": middle[name], "least": min(rates), "most": max(rates),
                "to_normal": middle[name] / normal if normal else None, "to_tiled": middle[name] / tiled if tiled else None,
                "model_gups": runs[0].get("model_gups"), "to_peak": middle[name] / peak if peak else None}
+        shares = [r["gups"] / min(in_memory[r["round"]], r["device_gups"]) for r in runs if r.get("device_gups") and r["round"] in in_memory]
+        if shares:
+            row.update(of_allowed=statistics.median(shares), of_allowed_each=shares)
+        if known := [r["device_gups"] for r in runs if r.get("device_gups")]:
+            row["device_gups"] = statistics.median(known)
+        row["cores"] = [r["cores"] for r in runs if "cores" in r]
         if "read_bytes" in runs[0]:
             row.update(phase_of_sweeps=statistics.median(r["phase_seconds"] / r["seconds"] for r in runs))
             row.update(wait_share=statistics.median(r["wait_share"] for r in runs), read_bytes=runs[0]["read_bytes"],
@@ -221,13 +271,13 @@ def summarise(records):
 
 
 def show(rows):
-    print("| run | Gupdates/s | least .. most | to normal | to tiled | to peak (L2) | phase / sweeps | by the model | waiting | read GiB | written GiB |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("| run | Gupdates/s | least .. most | to normal | to tiled | to peak (L2) | phase / sweeps | by the model | waiting | read GiB | written GiB | the device allows | of what is allowed |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for r in rows:
         part = lambda v, form: "" if v is None else format(v, form)
         gib = lambda v: "" if v is None else f"{v / (1 << 30):.2f}"
         print(f"| {r['name']} | {r['gups']:.3f} | {r['least']:.3f} .. {r['most']:.3f} | {part(r['to_normal'], '.2f')} | "
-              f"{part(r['to_tiled'], '.2f')} | {part(r['to_peak'], '.2f')} | {part(r.get('phase_of_sweeps'), '.3f')} | {part(r.get('model_gups'), '.2f')} | {part(r.get('wait_share'), '.1%')} | {gib(r.get('read_bytes'))} | {gib(r.get('write_bytes'))} |")
+              f"{part(r['to_tiled'], '.2f')} | {part(r['to_peak'], '.2f')} | {part(r.get('phase_of_sweeps'), '.3f')} | {part(r.get('model_gups'), '.2f')} | {part(r.get('wait_share'), '.1%')} | {gib(r.get('read_bytes'))} | {gib(r.get('write_bytes'))} | {part(r.get('device_gups'), '.2f')} | {part(r.get('of_allowed'), '.2f')} |")
 
 
 class Results:
@@ -235,10 +285,10 @@ class Results:
 
     def __init__(self, o):
         self.o, self.rows, self.failed = o, [], []
-        self.path = os.path.join(o.output, f"speed-{o.stencil}-{o.dtype}.json")
+        self.path = os.path.join(o.output, f"speed-{o.name}.json")
         self.origin = {"command": " ".join(sys.argv), "commit": host.commit(ROOT), "machine": report([MEMEXT, "info", "--quiet", "--json", "-"])["machine"],
-                       "kernel": platform.release(), "stencil": o.stencil, "dtype": o.dtype, "size": o.size, "steps": o.steps, "repeats": o.repeats,
-                       "buffers_bytes": buffers_bytes(o)}  # fmt: skip
+                       "kernel": platform.release(), "stencil": o.name if o.kernel else o.stencil, "dtype": "kernel" if o.kernel else o.dtype, "size": o.size, "steps": o.steps, "repeats": o.repeats,
+                       "buffers_bytes": o.stored}  # fmt: skip
 
     def keep(self, records, failed):
         self.rows = summarise(records)
@@ -266,6 +316,7 @@ def main():
     os.makedirs(o.output, exist_ok=True)
     ownership.interruptible()
     try:
+        o.stored = buffers_bytes(o)
         results = Results(o)
         measure(o, results.keep)
     except RunFailed as error:

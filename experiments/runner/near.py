@@ -12,8 +12,6 @@ import shutil
 import time
 from pathlib import Path
 
-from .plan import size_bytes
-
 BACKENDS = ("aio", "uring")  # whose predictions are judged
 SECONDS = 1.0
 TIMEOUT_S = 60.0
@@ -31,7 +29,6 @@ def seconds(text):
 # Words of the command that the rates depend on, with how many values.
 KEPT = {"-n": 3, "--size": 3, "-t": 1, "--steps": 1, "--stencil": 1, "--dtype": 1, "--kernel": 1, "--threads": 1, "--backend": 1}
 DRAM = "--dram"
-LEAST_DRAM = 512 << 20  # a quarter of it is what memext measures in: less would stay in cache
 # Words that say where, or what the plan says.
 DROPPED = {"-d": 1, "--device": 1, "--json": 1, "--timeline": 1, "--trace": 1, "--algorithm": 1, "--engine": 1, "--tuner": 1, "--block": 3, "--iblock": 2, "--slab": 1, "--plan": 1, "--quiet": 0}
 PLAN_KEYS = ("engine", "by", "bz", "bt", "iy", "iz", "slab", "tile", "ct", "column", "ahead", "faces", "threads", "tuner")
@@ -92,14 +89,10 @@ def planned(command, limit, plan, memext, data, report="-"):
     return [str(memext), "run", *words, "-d", str(data), "--plan", plan_line(plan), "--dry-run", "--quiet", "--json", str(report)]
 
 
-def probing(command, limit, memext, data, report, seconds):
+def probing(command, memext, data, report, seconds):
     """The words that measure the rates which a command's prediction rests on."""
-    words, given = _split(command, KEPT, True), _with_dram(_split(command, {DRAM: 1}, True), limit)
-    if given and size_bytes(given[1]) > LEAST_DRAM:
-        dram = given[1]
-    else:
-        dram = f"{LEAST_DRAM >> 20}MiB"
-    return [*_around(command), str(memext), "tune", *words, DRAM, dram, "-d", str(data), "--calibrate-seconds", f"{seconds:g}", "--quiet", "--json", str(report)]
+    words = _split(command, KEPT, True)  # the rates are those of the machine, whatever DRAM the run has
+    return [*_around(command), str(memext), "tune", *words, "-d", str(data), "--calibrate-seconds", f"{seconds:g}", "--quiet", "--json", str(report)]
 
 
 def age_s(path):
@@ -130,7 +123,7 @@ class Probe:
         if known.exists():  # sizes of the tiled engine are kept with rates
             shutil.copy(known, mine)
         begin, report = time.monotonic(), self.scratch / "near.json"
-        status, late = self.call(probing(self.command, self.limit, self.memext, data, report, self.seconds), self._environment())
+        status, late = self.call(probing(self.command, self.memext, data, report, self.seconds), self._environment())
         self.end = time.monotonic()
         self.found["wall_s"] = self.end - begin
         try:

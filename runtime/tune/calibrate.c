@@ -4,6 +4,9 @@
 #include "tune/calibrate.h"
 #include "tune/tune.h"
 
+#include "machine/minmax.h"
+#include "machine/size.h"
+
 #include <memext/backend.h>
 
 #include <errno.h>
@@ -13,6 +16,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+enum { CALIBRATION_SHARE = 4, LEAST_CACHES = 2 };
 #define COMPUTE_SHARE 0.4 /* of given seconds; the rest is the device's */
 
 /* A directory or block device as it is; of a file its directory. */
@@ -40,20 +44,62 @@ static int renew_device(const struct mx_device_options *device, const char *cach
     return err;
 }
 
-int mx_rates_renew(const struct mx_device_options *device, const struct mx_problem *problem,
-                   const struct mx_machine *machine, int32_t threads, uint64_t memory_bytes, double seconds,
-                   mx_why *why, struct mx_rates *rates) {
-    char key[512], cache[PATH_MAX] = "";
-    mx_rates_path(cache, sizeof cache, NULL);
-    uint64_t least = memory_bytes < DEFAULT_MEMORY_BYTES ? memory_bytes : DEFAULT_MEMORY_BYTES;
+static uint64_t caches_bytes(const struct mx_machine *m) {
+    return m->l3_bytes * (uint64_t)mx_max(1, m->sockets);
+}
+
+/* A quarter of what the process sees: the rest is for others. */
+static uint64_t within_share(const struct mx_machine *machine, uint64_t most) {
+    const uint64_t share = mx_machine_dram_bytes(machine) / CALIBRATION_SHARE;
+    return share > 0 && share < most ? share : most;
+}
+
+uint64_t mx_calibration_bytes(const struct mx_machine *machine, uint64_t most) {
+    const uint64_t beyond = 3 * caches_bytes(machine);
+    const uint64_t bytes = beyond > DEFAULT_MEMORY_BYTES ? beyond : DEFAULT_MEMORY_BYTES;
+    most = within_share(machine, most);
+    return bytes < most ? bytes : most;
+}
+
+bool mx_calibration_leaves_caches(const struct mx_machine *machine, uint64_t bytes) {
+    return bytes >= LEAST_CACHES * caches_bytes(machine);
+}
+
+/* Measures the engines, and stores their rates if they are those of the machine, not of a cache. */
+static int renew_compute(const struct mx_problem *problem, const struct mx_machine *machine, int32_t threads,
+                         uint64_t most, double seconds, const char *cache, mx_why *why,
+                         struct mx_rates *rates) {
+    char key[512];
+    const uint64_t bytes = mx_calibration_bytes(machine, most);
     const bool known = rates->refined.sizes.slab > 0 && rates->refined.raised > 0 &&
                        mx_refined_for(&rates->refined, problem);
-    int err = mx_calibrate_compute(problem, machine, threads, COMPUTE_SHARE * seconds, least, why, rates);
+    int err = mx_calibrate_compute(problem, machine, threads, COMPUTE_SHARE * seconds, bytes, why, rates);
     if (err == 0 && seconds > 0 && known) rates->tiled_updates_per_s *= rates->refined.raised;
     if (err == 0 && !(seconds > 0))
-        err = mx_refine_tiled(problem, machine, threads, 0, memory_bytes, why, rates);
+        err = mx_refine_tiled(problem, machine, threads, 0, within_share(machine, most), why, rates);
     if (err < 0) return err;
+    if (!mx_calibration_leaves_caches(machine, bytes)) {
+        const uint64_t caches = caches_bytes(machine);
+        mx_fail(
+            why, 0,
+            "the speed of the computation was measured in %s of DRAM, much of which L3 caches of %s hold: "
+            "this plan uses it, and later ones do not; memext tune --calibrate keeps it where a process may "
+            "use %s of memory",
+            mx_size(bytes).text, mx_size(caches).text,
+            mx_size(CALIBRATION_SHARE * LEAST_CACHES * caches).text);
+        return 0;
+    }
     mx_rates_compute_key(machine, problem, threads, key, sizeof key);
     if (cache[0] != 0) mx_rates_store(cache, NULL, key, rates, NULL);
+    return 0;
+}
+
+int mx_rates_renew(const struct mx_device_options *device, const struct mx_problem *problem,
+                   const struct mx_machine *machine, int32_t threads, uint64_t most, double seconds,
+                   mx_why *why, struct mx_rates *rates) {
+    char cache[PATH_MAX] = "";
+    mx_rates_path(cache, sizeof cache, NULL);
+    const int err = renew_compute(problem, machine, threads, most, seconds, cache, why, rates);
+    if (err < 0) return err;
     return device != NULL ? renew_device(device, cache, (1 - COMPUTE_SHARE) * seconds, why, rates) : 0;
 }

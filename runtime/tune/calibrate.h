@@ -7,7 +7,7 @@
 
 /* Everything is measured this many times, in turns, and the median counts. */
 enum { TURNS = 3 };
-/* DRAM for measurements of the engines. */
+/* Least DRAM for measurements of the engines, where nothing forbids it. */
 enum { DEFAULT_MEMORY_BYTES = 128 << 20 };
 void mx_sort_values(double *values, size_t n);
 /* Sorts n values and returns their median. */

@@ -120,6 +120,13 @@ int mx_rates_store(const char *cache_path, const char *device_key, const char *c
  * so, although 0 is returned. */
 int mx_calibrate_device(const struct mx_device_options *options, double seconds, uint64_t bytes, mx_why *why,
                         struct mx_rates *rates);
+/* Returns the DRAM in which engines are measured on a machine: 128 MiB, or three times all its L3 caches if
+ * that is more, but at most `most` and a quarter of the DRAM that the process sees. */
+uint64_t mx_calibration_bytes(const struct mx_machine *machine, uint64_t most);
+/* Is that so much that caches do not keep it from level to level (twice all L3 caches)? Rates that were
+ * measured in less are those of a cache. */
+bool mx_calibration_leaves_caches(const struct mx_machine *machine, uint64_t bytes);
+
 /* Measures the update rate of both engines and the copy rate, on a grid with the problem's rows. It measures
  * in turns and takes medians. It uses at most memory_bytes of DRAM (0 = 128 MiB) and about `seconds` (0 = 2
  * s). */
@@ -138,13 +145,15 @@ bool mx_refined_for(const struct mx_refined *refined, const struct mx_problem *p
 
 /* Does what --calibrate does. It measures the compute rates, refines the sizes of the tiled engine, measures
  * the device if `device` is not NULL, and stores everything in the cache and in *rates. If the path is a
- * file, its directory is measured, so that the file is not touched. memory_bytes limits the DRAM that is
- * used. seconds 0 = about 7 s. With another value the measurement takes about that time in all, and does not
- * search for sizes: the refined sizes in *rates stay, with their measured gain. This tells how fast the
- * machine is now, compared with before. A cache that cannot be written is not an error. For a block device
- * see mx_calibrate_device. */
+ * file, its directory is measured, so that the file is not touched. The compute rates take
+ * mx_calibration_bytes of DRAM, and the search for sizes at most that or 256 MiB, whichever is more; neither
+ * takes more than `most`. Compute rates that are those of a cache are not stored, and *why says so, although
+ * 0 is returned. seconds 0 = about 7 s. With another value the measurement takes about that time in all, and
+ * does not search for sizes: the refined sizes in *rates stay, with their measured gain. This tells how fast
+ * the machine is now, compared with before. A cache that cannot be written is not an error. For a block
+ * device see mx_calibrate_device. */
 int mx_rates_renew(const struct mx_device_options *device, const struct mx_problem *problem,
-                   const struct mx_machine *machine, int32_t threads, uint64_t memory_bytes, double seconds,
+                   const struct mx_machine *machine, int32_t threads, uint64_t most, double seconds,
                    mx_why *why, struct mx_rates *rates);
 
 /* ------------------------------------------------------------------ rates of accelerators */

@@ -20,6 +20,9 @@ words = sys.argv[1:]
 if "info" in words:
     print('{"machine": {}}')
     sys.exit()
+if "tune" in words:
+    print('{"rates": {"mixed_bytes_per_s": 8.0}}')
+    sys.exit(os.environ["XDG_CACHE_HOME"] != os.path.join(os.path.dirname(words[words.index("-d") + 1]), "cache"))
 store = words[words.index("-d") + 1]
 open(store, "a").write("x")
 algorithm, steps = words[words.index("--algorithm") + 1], int(words[words.index("-t") + 1])
@@ -30,6 +33,9 @@ if os.environ.get("HANG") and algorithm == "skewed-min":
 if algorithm == "stream" and 0 < budget < 4 << 20:
     sys.exit("no memory left")
 odd = algorithm == "skewed-min" and budget < 4 << 20
+if "--dry-run" in words:
+    print(json.dumps({"layout": {"buffer_bytes": 1 << 20}}))
+    sys.exit()
 print(json.dumps({"updates_per_second": 1e9, "seconds": 1.0, "wait_share": 0.0, "read_bytes": 8, "write_bytes": 8, "predicted_read_bytes": 8,
                   "predicted_write_bytes": 9 if algorithm == "skewed-min" and not odd else 8, "peak_rss_bytes": 1, "dram_budget_bytes": budget,
                   "predicted_seconds": 2.0, "plan": {}, "checksum": "b" * 16 if odd else "a" * 16, "steps_done": steps, "phases": {"stencil": {"seconds": 1.5}}}))
@@ -63,10 +69,25 @@ def test_speed_checks_what_it_records(project):
     found = speed_results(project)
     assert {row["name"]: row["finished"] for row in found["rows"]} == {"stream 4x": 2, "skewed-min 4x": 2, "skewed-min 10x": 2}
     assert all(row["phase_of_sweeps"] == 1.5 for row in found["rows"]) and out.count("| 1.500 |") == 3
+    # 16 bytes for 1e9 updates in a second, and a device with 8 bytes a second
+    assert [row.get("device_gups") for row in found["rows"]] == [0.5, None, None] and all(c["limit_ns"] is None for row in found["rows"] for c in row["cores"])
     failed = {f["name"]: f["why"] for f in found["failed"]}
     assert set(failed) == {"stream 10x", "skewed-min 4x", "skewed-min 10x"}
     assert "no memory left" in failed["stream 10x"] and "bytes" in failed["skewed-min 4x"] and "checksum" in failed["skewed-min 10x"]
     assert "Traceback" not in err and not list((project / "data").iterdir())
+
+
+def test_speed_compares_with_what_the_device_allows():
+    """The rate out of core over that of the tiled engine in the same round, or over what the device's bandwidth allows, whichever is less."""
+    import speed
+
+    def run(a_round, gups, device=None):
+        return {"round": a_round, "gups": gups, "device_gups": device}
+
+    rows = speed.summarise({"tiled (dram)": {"group": "memory", "runs": [run(0, 4.0), run(2, 2.0)]},
+                            "stream 8x": {"group": "stream", "runs": [run(0, 3.0, 9.0), run(1, 3.0, 9.0), run(2, 0.5, 1.0)]}})  # fmt: skip
+    assert rows[1]["of_allowed_each"] == [0.75, 0.5] and rows[1]["of_allowed"] == 0.625 and rows[1]["device_gups"] == 9.0
+    assert "of_allowed" not in rows[0]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -131,7 +152,7 @@ def test_rates_are_measured_right_before_a_run(project, monkeypatch):
     found, calls, first = probed(project, monkeypatch, "uring")
     (own, probe), (planning, ran), (again, predicting) = calls
     assert own == again != first == planning
-    assert probe.startswith("tune -n 8 8 8 -t 2 --backend uring --dram 512MiB -d ") and "--calibrate-seconds 0.5" in probe and "--engine" not in probe
+    assert probe.startswith("tune -n 8 8 8 -t 2 --backend uring -d ") and "--calibrate-seconds 0.5" in probe and "--engine" not in probe
     assert ran.startswith("run -n 8 8 8 -t 2 -d ") and "--dry-run" not in ran
     assert "--plan stream bt=7 --dry-run" in predicting and "--queue-depth 4" in predicting and "--engine" not in predicting
     assert (project / "calls.kept").read_text() == "of the beginning"
@@ -154,12 +175,10 @@ def test_a_failed_probe_spoils_no_run(project, monkeypatch):
 
 
 def test_a_probe_has_the_storage_of_its_run():
-    """A limit of bandwidth holds for it too, one of memory does not; what it measures in is too large for cache."""
+    """A limit of bandwidth holds for it too, one of memory does not."""
     run = ["/x/limit-memory", "128MiB", "--", "/x/limit-bandwidth", "220MiB", "/data", "--", "/y/memext", "run", "-n", "8", "8", "8", "--backend", "aio"]
-    assert near.probing(run, "128MiB", "/z/memext", "/d", "/r", 1.0) == ["/x/limit-bandwidth", "220MiB", "/data", "--", "/z/memext", "tune", "-n", "8", "8", "8", "--backend", "aio", "--dram", "512MiB", "-d", "/d",
+    assert near.probing(run, "/z/memext", "/d", "/r", 1.0) == ["/x/limit-bandwidth", "220MiB", "/data", "--", "/z/memext", "tune", "-n", "8", "8", "8", "--backend", "aio", "-d", "/d",
                                                                        "--calibrate-seconds", "1", "--quiet", "--json", "/r"]  # fmt: skip
-    drams = {said: near.probing([*run, "--dram", said], "", "memext", "/d", "/r", 1.0)[-8] for said in ("240MiB", "31GiB", "600MiB", "1048576", "0.6 GiB")}
-    assert drams == {"240MiB": "512MiB", "31GiB": "31GiB", "600MiB": "600MiB", "1048576": "512MiB", "0.6 GiB": "0.6 GiB"}
 
 
 def test_the_cache_of_rates_is_memexts():

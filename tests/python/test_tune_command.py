@@ -240,6 +240,28 @@ def test_calibrate_is_kept(memext, place, tmp_path):
     assert list(place.iterdir()) == []
 
 
+def test_rates_are_those_of_the_machine_whatever_the_dram(build, place, tmp_path):
+    """memext tune measures the engines in more memory than caches hold, even for a plan with little DRAM. In 8 MiB they would be as fast as in a cache, and such rates would choose plans for all later runs."""
+    import os
+    import subprocess
+    words = ["tune", "-n", "400", "400", "400", "-t", "8", "-d", str(place), "--calibrate-seconds", "0.1", "--quiet", "--json", "-"]
+    code = ("import resource, subprocess, sys; done = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, check=True, text=True); "
+            "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); print(done.stdout)")  # fmt: skip
+    for dram in ("64MiB", "2GiB"):
+        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / dram)}
+        done = subprocess.run([sys.executable, "-c", code, str(build / "memext"), *words, "--dram", dram], capture_output=True, text=True, env=environment, check=True, timeout=600)
+        held, report = done.stdout.split("\n", 1)
+        machine = json.loads(report)["machine"]
+        sees = min(x for x in (machine["memory_bytes"], machine["cgroup_limit_bytes"] or 1 << 62))
+        assert int(held) << 10 > 0.9 * min(max(128 << 20, 3 * machine["l3_bytes"] * machine["sockets"]), sees // 4), dram
+
+
+def test_a_run_that_calibrates_keeps_its_dram(memext, place, tmp_path):
+    import os
+    report = memext.run("-n", 200, 200, 200, "-t", 8, "-d", place, "--dram", "48MiB", "--calibrate", env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+    assert report["peak_rss_bytes"] <= (48 + 64) << 20
+
+
 def test_short_calibration_keeps_sizes(memext, place, tmp_path):
     """--calibrate-seconds measures every rate, and keeps the sizes of the tiled engine that the cache has, with what they raise its rate by."""
     import os

@@ -144,6 +144,43 @@ Test(tune, calibration) {
     cr_expect(r.compute_source == MX_RATES_MEASURED);
 }
 
+/* Engines are measured in more memory than caches hold, whatever DRAM a plan is for, but in no more than the
+ * caller allows or a quarter of what the process sees. */
+Test(tune, memory_of_a_calibration) {
+    struct mx_machine m = {.cores = 2, .sockets = 2, .l3_bytes = 32 * MIB, .memory_bytes = 1024 * MIB};
+    cr_expect_eq(mx_calibration_bytes(&m, UINT64_MAX), 192 * MIB);
+    cr_expect_eq(mx_calibration_bytes(&m, 104 * MIB), 104 * MIB);
+    m.sockets = 1;
+    cr_expect_eq(mx_calibration_bytes(&m, UINT64_MAX), 128 * MIB);
+    m.cgroup_limit_bytes = 256 * MIB;
+    cr_expect_eq(mx_calibration_bytes(&m, UINT64_MAX), 64 * MIB);
+    m.memory_bytes = m.cgroup_limit_bytes = 0; /* not known */
+    cr_expect_eq(mx_calibration_bytes(&m, UINT64_MAX), 128 * MIB);
+    cr_expect(mx_calibration_leaves_caches(&m, 64 * MIB) && !mx_calibration_leaves_caches(&m, 63 * MIB));
+}
+
+/* Rates that are those of a cache serve one plan: they are not stored, and a sentence says so. */
+Test(tune, rates_of_a_cache_are_not_kept) {
+    char folder[] = "/var/tmp/memext-calibrate-XXXXXX", path[256], own[256];
+    struct mx_machine m = {
+        .cores = 2, .sockets = 1, .l1_bytes = 32 << 10, .l2_bytes = 1 << 20, .memory_bytes = 64 * MIB};
+    struct mx_problem p = make_problem(60, 60, 60, 4, 1, 8);
+    cr_assert(mkdtemp(folder) != NULL && setenv("XDG_CACHE_HOME", folder, 1) == 0);
+    snprintf(path, sizeof path, "%s/memext/rates.json", folder);
+    snprintf(own, sizeof own, "%s/memext", folder);
+    for (int small = 1; small >= 0; small--) {
+        struct mx_rates r = {0};
+        mx_why why = {""};
+        m.l3_bytes = (small ? 9 : 8) * MIB;
+        cr_assert_eq(mx_rates_renew(NULL, &p, &m, 2, UINT64_MAX, 0.05, &why, &r), 0, "%s", why.text);
+        cr_expect(r.tiled_updates_per_s > 0 && r.compute_source == MX_RATES_MEASURED);
+        cr_expect_eq(access(path, F_OK) == 0, !small);
+        if (small) EXPECT_WORDS(why.text, "16 MiB", "9 MiB", "--calibrate", "72 MiB");
+        if (!small) cr_expect_str_empty(why.text);
+    }
+    cr_expect(unlink(path) == 0 && rmdir(own) == 0 && rmdir(folder) == 0);
+}
+
 static uint64_t sum_of(const char *path) {
     uint64_t sum = 14695981039346656037u;
     FILE *file = fopen(path, "r");

@@ -19,7 +19,9 @@
 #include <unistd.h>
 
 enum { LINE_BYTES = 64, PAGE_BYTES = 4096, LARGEST_BLOCK_BYTES = 65536 };
-enum { CALIBRATION_SHARE = 4 }; /* of DRAM, a quarter at most */
+/* A run keeps to --dram, but for 64 MiB in all, of which the program itself may take 24. memext tune runs
+ * nothing, and the rates that it measures are those of the machine, whatever DRAM it plans for. */
+enum { CALIBRATION_BESIDE = 40 << 20 };
 
 struct mx_grid mx_grid_of(const struct mx_problem *p, int32_t frame) {
     struct mx_grid g = {.size = sizeof g, .frame = frame, .flat = p->flat};
@@ -280,8 +282,9 @@ int mx_take_rates(const struct mx_options *o, const struct mx_backend *backend,
     if (o->calibrate && !o->resume) {
         struct mx_device_options d = {
             .size = sizeof d, .backend = backend->name, .path = o->path, .no_lock = o->no_lock};
+        const uint64_t most = o->plan_only ? UINT64_MAX : dram_bytes + CALIBRATION_BESIDE;
         int err = mx_rates_renew(o->path != NULL && !backend->anonymous ? &d : NULL, &o->problem, machine,
-                                 threads, dram_bytes / CALIBRATION_SHARE, o->calibrate_s, why, rates);
+                                 threads, most, o->calibrate_s, why, rates);
         if (err < 0) return err;
     }
     take_given_rates(o, rates);
