@@ -49,15 +49,18 @@ static int plan_bench(const struct mx_problem *p, uint64_t memory_bytes, mx_why 
     return 0;
 }
 
-/* Two grids in the same memory: whole planes, and narrow ones. The block is the first one's. */
+/* Two grids in the same memory: whole planes, and narrow ones. The block is the first one's. Both have as
+ * many planes as there is room for, since a cache may hold all of a small problem, and its rates would then
+ * stand for those of larger ones with rows of that length. */
 static int make_bench(const struct mx_problem *p, uint64_t memory_bytes, mx_why *why, struct bench *b,
                       struct bench *narrow) {
     const struct mx_block_options none = {0};
-    struct mx_problem part = *p;
+    struct mx_problem high = *p, part;
     uint64_t bytes, narrow_bytes;
+    high.nz = INT32_MAX;
+    part = high;
     part.ny = mx_min(p->ny, SLAB_ROWS);
-    part.nz = INT32_MAX; /* as many planes as there is room for */
-    int err = plan_bench(p, memory_bytes, why, b, &bytes);
+    int err = plan_bench(&high, memory_bytes, why, b, &bytes);
     if (err == 0) err = plan_bench(&part, memory_bytes, why, narrow, &narrow_bytes);
     if (err == 0) err = mx_block_create(&none, bytes > narrow_bytes ? bytes : narrow_bytes, why, &b->block);
     if (err < 0) return err;

@@ -227,7 +227,16 @@ def test_a_plan_that_is_given_has_the_room_that_it_needs(memext, place, n, nt, d
     assert memext(*words, "--dram", f"{enough - 2}MiB").returncode == 2
 
 
-def test_calibrate_is_kept(memext, place, tmp_path):
+@pytest.fixture
+def rates_are_kept(memext):
+    """Rates are kept only if a quarter of the memory is twice the L3 caches or more."""
+    machine = tune(memext, "-n", 8, 8, 8, "-t", 1)["machine"]
+    share, caches = min(machine["memory_bytes"], machine["cgroup_limit_bytes"] or 1 << 62) // 4, machine["l3_bytes"] * machine["sockets"]
+    if share < 2 * caches:
+        pytest.skip(f"a quarter of the memory, {share >> 20} MiB, is less than twice the L3 caches of {caches >> 20} MiB, so no rates are kept")
+
+
+def test_calibrate_is_kept(memext, rates_are_kept, place, tmp_path):
     """--calibrate measures and stores; the next call finds it; the place is left empty."""
     import os
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
@@ -241,10 +250,10 @@ def test_calibrate_is_kept(memext, place, tmp_path):
 
 
 def test_rates_are_those_of_the_machine_whatever_the_dram(build, place, tmp_path):
-    """memext tune measures the engines in more memory than caches hold, even for a plan with little DRAM. In 8 MiB they would be as fast as in a cache, and such rates would choose plans for all later runs."""
+    """memext tune measures the engines in more memory than caches hold, even for a plan with little DRAM, and for a small grid. In 8 MiB they would be as fast as in a cache, and such rates would choose plans for all later runs."""
     import os
     import subprocess
-    words = ["tune", "-n", "400", "400", "400", "-t", "8", "-d", str(place), "--calibrate-seconds", "0.1", "--quiet", "--json", "-"]
+    words = ["tune", "-n", "200", "200", "8", "-t", "8", "-d", str(place), "--calibrate-seconds", "0.1", "--quiet", "--json", "-"]
     code = ("import resource, subprocess, sys; done = subprocess.run(sys.argv[1:], stdout=subprocess.PIPE, check=True, text=True); "
             "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); print(done.stdout)")  # fmt: skip
     for dram in ("64MiB", "2GiB"):
@@ -253,7 +262,7 @@ def test_rates_are_those_of_the_machine_whatever_the_dram(build, place, tmp_path
         held, report = done.stdout.split("\n", 1)
         machine = json.loads(report)["machine"]
         sees = min(x for x in (machine["memory_bytes"], machine["cgroup_limit_bytes"] or 1 << 62))
-        assert int(held) << 10 > 0.9 * min(max(128 << 20, 3 * machine["l3_bytes"] * machine["sockets"]), sees // 4), dram
+        assert int(held) << 10 > 0.7 * min(max(128 << 20, 3 * machine["l3_bytes"] * machine["sockets"]), sees // 4), dram
 
 
 def test_a_run_that_calibrates_keeps_its_dram(memext, place, tmp_path):
@@ -262,7 +271,7 @@ def test_a_run_that_calibrates_keeps_its_dram(memext, place, tmp_path):
     assert report["peak_rss_bytes"] <= (48 + 64) << 20
 
 
-def test_short_calibration_keeps_sizes(memext, place, tmp_path):
+def test_short_calibration_keeps_sizes(memext, rates_are_kept, place, tmp_path):
     """--calibrate-seconds measures every rate, and keeps the sizes of the tiled engine that the cache has, with what they raise its rate by."""
     import os
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
@@ -286,7 +295,7 @@ def test_short_calibration_keeps_sizes(memext, place, tmp_path):
     assert list(place.iterdir()) == []
 
 
-def test_refined_sizes_are_kept_and_used(memext, place, tmp_path):
+def test_refined_sizes_are_kept_and_used(memext, rates_are_kept, place, tmp_path):
     """--calibrate says what its search for sizes of the tiled engine found, in words and in JSON. Sizes in the cache are those
     of later plans of that engine, unless some are given; runs with them are right and move the predicted bytes."""
     import os
