@@ -312,6 +312,8 @@ def main():
     for program in (MEMEXT, BENCH):
         if not os.path.exists(program):
             sys.exit(f"speed.py: {program} does not exist; build it with: cmake --preset release && cmake --build --preset release")
+    if why := distance.missing(pathlib.Path(MEMEXT), o.core_latency):
+        sys.exit(f"speed.py: {why}")
     o.output = os.path.abspath(o.output)
     os.makedirs(o.output, exist_ok=True)
     ownership.interruptible()

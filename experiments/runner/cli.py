@@ -249,6 +249,9 @@ def main(argv=None):
     if not o.memext.exists():
         print(f"run.py: --memext {o.memext} does not exist; build it with cmake --preset release && cmake --build --preset release", file=sys.stderr)
         return 2
+    if why := distance.missing(o.memext.resolve(), o.core_latency):
+        print(f"run.py: {why}", file=sys.stderr)
+        return 2
     data = check_data(o.data)
     results = o.results or ROOT / "results" / o.scale
     device, program = host.device_of(data), host.program_id(o.memext)

@@ -34,6 +34,12 @@ def ns(program):
         return None
 
 
+def missing(memext, most_ns):
+    """A sentence if a limit is given that nothing can be measured for, else ""."""
+    program = memext.parent / PROGRAM
+    return f"--core-latency needs {program}, which does not exist; build it with cmake --preset release && cmake --build --preset release" if most_ns is not None and not program.exists() else ""
+
+
 class Distance:
     """What is measured around one run. `most_ns`: the limit, None = none."""
 

@@ -109,6 +109,15 @@ def test_a_limit_that_is_none_is_refused(text):
     assert cli.options(["--core-latency", "80"]).core_latency == 80 and cli.options([]).core_latency is None
 
 
+def test_a_limit_without_the_program_is_refused(tmp_path, capsys):
+    (tmp_path / "memext").touch()
+    assert cli.main(["table2", "--memext", str(tmp_path / "memext"), "--core-latency", "80", "--no-system", "--results", str(tmp_path / "r"), "--data", str(tmp_path / "d")]) == 2
+    assert f"--core-latency needs {tmp_path}/bench_latency" in capsys.readouterr().err and not (tmp_path / "d").exists()
+    assert distance.missing(tmp_path / "memext", None) == ""
+    (tmp_path / "bench_latency").touch()
+    assert distance.missing(tmp_path / "memext", 80.0) == ""
+
+
 def test_the_page_tells_how_far_the_cores_were():
     def of(before, after, again=0, limit=80.0):
         return Run({"cores": {"limit_ns": limit, "before_ns": before, "after_ns": after, "waited_s": 30.0, "again": [{}] * again}}, Path())
