@@ -8,7 +8,7 @@ times the DRAM budget (inside experiments/limit-memory), and skewed-min at 4, 8 
 per second of the sweeps, as a ratio to normal execution, to the tiled run and to the L2-resident peak, with the seconds of the whole phase over those of
 the sweeps (making the Blocks counts there), the share of time spent waiting for I/O, the bytes moved, and what the plan's prediction says (with the rates of `memext tune --calibrate`, where they were measured).
 
-The last column compares a run out of core with what the device allows: the rate of the tiled run, or the rate at which the bytes of the run
+The last column compares a stream run with what the device allows: the rate of the tiled run, or the rate at which the bytes of the run
 would pass with reads and writes at once, whichever is less. That bandwidth is measured (memext tune --calibrate-seconds) in each round.
 
 usage: experiments/speed.py [--quick] [--stencil star7 | --kernel FILE.c [--more WORDS]] [--dtype f64] [--size NX NY NZ] [--steps NT]
@@ -83,7 +83,8 @@ def buffers_bytes(o):
         nx, ny, nz = o.size
         return 2 * (nx + 2) * (ny + 2) * (nz + 2) * element
     planned = report([*run_words(o, o.device, o.steps), "--dry-run"])
-    fields = [value.split("=", 1)[1] for option, value in zip(o.more, o.more[1:]) if option == "--field"]
+    words = [w for word in o.more for w in (word.split("=", 1) if word.startswith("--field=") else [word])]
+    fields = [value.split("=", 1)[1].split(",")[0] for option, value in zip(words, words[1:]) if option == "--field"]
     return 2 * planned["layout"]["buffer_bytes"] + sum(os.path.getsize(path) for path in fields)
 
 
@@ -133,15 +134,17 @@ def limited(o, budget, words):
 def configurations(o, store):
     """(name, group, function returning a record) in the order of the table."""
     def bench(mode):
-        def go():
+        def go(ready):
+            ready()
             r = report([BENCH, "--modes", mode, "--stencil", o.stencil, "--dtype", o.dtype, "--nx", str(o.size[0]), "--ny",
                         str(min(o.size[1], 510)), "--repeats", "1"])
             return {"gups": r[mode], "isa": r["isa"], "kernels": r.get(f"{mode}_of")}
         return go
 
     def memext(words, moves=False):
-        def go():
+        def go(ready):
             mixed = mixed_bytes_per_s(o, store) if moves else None
+            ready()
             r = report(words)
             moved = r["read_bytes"] + r["write_bytes"]
             return {"mixed_bytes_per_s": mixed, "device_gups": mixed * r["updates_per_second"] * r["seconds"] / moved * 1e-9 if mixed and moved else None, "gups": r["updates_per_second"] * 1e-9, "seconds": r["seconds"], "phase_seconds": r["phases"]["stencil"]["seconds"], "wait_share": r["wait_share"],
@@ -213,7 +216,7 @@ def measure_in(o, place, keep):
         for name, group, go in todo:
             done += 1
             try:
-                record = {**near_cores(o, go), "round": a_round}
+                record = {**near_cores(o, go, o.settle if group == "memory" else 0), "round": a_round}
                 why = wrong_bytes(record)
             except RunFailed as error:
                 record, why = None, str(error)
@@ -232,15 +235,15 @@ def measure_in(o, place, keep):
             keep(records, failed)
 
 
-def near_cores(o, go):
+def near_cores(o, go, settle_s):
     """The record of a run, made with near cores if --core-latency asks for them (runner/distance.py)."""
     cores = distance.Distance(pathlib.Path(MEMEXT), o.core_latency)
     while True:
-        cores.before()
-        record = go()
+        record = go(cores.before)
         cores.after()
         if not cores.disturbed() or not cores.once_more(record.get("seconds")):
             return {**record, "cores": cores.found}
+        time.sleep(settle_s)
 
 
 def summarise(records):
@@ -321,7 +324,7 @@ def main():
         o.stored = buffers_bytes(o)
         results = Results(o)
         measure(o, results.keep)
-    except RunFailed as error:
+    except (RunFailed, OSError) as error:
         sys.exit(f"speed.py: {error}")
     except KeyboardInterrupt:
         sys.exit(f"speed.py: interrupted; {o.output} has the completed runs")

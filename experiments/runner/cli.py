@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 
 from . import distance, host, near, ownership, plan, registry
-from .execute import ZRAM, Place, execute, needs_of_system, skipped
+from .execute import ZRAM, Place, execute, needs_of_system, settle_s, skipped
 from .record import Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -182,17 +182,6 @@ def run_plans(plans, place_of, program, o, argv, stream=sys.stderr):
         time.sleep(settle_s(run, record))
         progress.end(run, repeat, record, time.monotonic() - begin, left)
     return progress
-
-
-# A host takes back memory that a process of a virtual machine has freed, and slows down what runs then: for about 25 s after 8 GiB (docs/notes/out-of-core.md). Less memory is assumed to take less time.
-SETTLE_S, SETTLE_BYTES, LEAST_SETTLE_S = 25.0, 8 << 30, 0.5
-
-
-def settle_s(run, record):
-    """Seconds of a pause after a run without a memory limit, which may have held its whole problem in DRAM."""
-    held = ((record.get("report") or {}).get("peak_rss_bytes") or 0) if not run.limit else 0
-    wanted = SETTLE_S * min(1.0, held / SETTLE_BYTES)
-    return wanted if wanted >= LEAST_SETTLE_S else 0.0
 
 
 class _Empty:

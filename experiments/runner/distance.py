@@ -37,14 +37,18 @@ def ns(program):
 def missing(memext, most_ns):
     """A sentence if a limit is given that nothing can be measured for, else ""."""
     program = memext.parent / PROGRAM
-    return f"--core-latency needs {program}, which does not exist; build it with cmake --preset release && cmake --build --preset release" if most_ns is not None and not program.exists() else ""
+    if most_ns is None:
+        return ""
+    if not program.exists():
+        return f"--core-latency needs {program}, which does not exist; build it with cmake --preset release && cmake --build --preset release"
+    return "" if ns(program) is not None else f"--core-latency needs two cores or more, and {program} measures no time between them"
 
 
 class Distance:
     """What is measured around one run. `most_ns`: the limit, None = none."""
 
-    def __init__(self, memext, most_ns=None, look=ns, sleep=time.sleep):
-        self.program, self.most_ns, self._look, self._sleep = memext.parent / PROGRAM, most_ns, look, sleep
+    def __init__(self, memext, most_ns=None, look=None, sleep=time.sleep):
+        self.program, self.most_ns, self._look, self._sleep = memext.parent / PROGRAM, most_ns, look or ns, sleep
         self.found = {"limit_ns": most_ns, "before_ns": None, "after_ns": None, "waited_s": 0.0, "again": []}
 
     def _far(self, value):
@@ -68,8 +72,8 @@ class Distance:
         return self._far(self.found["before_ns"]) or self._far(self.found["after_ns"])
 
     def once_more(self, wall_s):
-        """Notes a run that is made again. False if it was made often enough."""
-        if len(self.found["again"]) == AGAIN:
+        """Notes a run that is made again. False if it was made often enough, or nothing is left to wait with: where cores are never near, it would always be made again."""
+        if len(self.found["again"]) == AGAIN or self.found["waited_s"] > PATIENCE_S:
             return False
         self.found["again"].append({"before_ns": self.found["before_ns"], "after_ns": self.found["after_ns"], "wall_s": wall_s})
         return True

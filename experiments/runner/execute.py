@@ -198,6 +198,17 @@ def skipped(run, repeat, place):
             "caches_dropped": False}  # fmt: skip
 
 
+# A host takes back memory that a process of a virtual machine has freed, and slows down what runs then: for about 25 s after 8 GiB (docs/notes/out-of-core.md). Less memory is assumed to take less time.
+SETTLE_S, SETTLE_BYTES, LEAST_SETTLE_S = 25.0, 8 << 30, 0.5
+
+
+def settle_s(run, record):
+    """Seconds of a pause after a run without a memory limit, which may have held its whole problem in DRAM."""
+    held = ((record.get("report") or {}).get("peak_rss_bytes") or 0) if not run.limit else 0
+    wanted = SETTLE_S * min(1.0, held / SETTLE_BYTES)
+    return wanted if wanted >= LEAST_SETTLE_S else 0.0
+
+
 def execute(run, repeat, place):
     """Executes a run and returns its record (without the session's fields). Never raises because of what the command did."""
     with contextlib.ExitStack() as stack:
@@ -207,6 +218,7 @@ def execute(run, repeat, place):
             record = _execute(run, repeat, place, owner, cores)
             if record["status"] != "done" or not cores.disturbed() or not cores.once_more(record["wall_s"]):
                 return {**record, "cores": cores.found}
+            time.sleep(settle_s(run, record))
 
 
 def _remove(owner, *entries):

@@ -144,6 +144,10 @@ class Probe:
         status, late = self.call(planned(self.command, self.limit, report["plan"], self.memext, data, output), self._environment())
         try:
             again = json.loads(output.read_text())
+            used = again.get("rates", {})
+            if any(k in used and used[k] != v for k, v in self.found.get("rates", {}).items() if k.endswith("_updates_per_s")):
+                self.found["why"] = "the plan was not predicted with the measured rates: memext did not keep them, because they are those of a cache"
+                return self.found
             self.found["predicted_seconds"] = again["predicted_seconds"]
             self.found["predicted_time"] = again.get("predicted_time")
         except (OSError, ValueError, KeyError):

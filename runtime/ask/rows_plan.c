@@ -178,10 +178,11 @@ const struct mx_option mx_rows_plan[] = {
              "speed of a shared machine changes, so one measurement is not enough. For about 3 more "
              "seconds it looks for a slab, tile or number of levels that is faster than engine "
              "tiled's own choice. The result holds for this stencil, type and row length.\n"
-             "It measures in 128 MiB, or in three times the L3 caches if that is more, but in a "
-             "quarter of the memory at most. `memext run` also keeps its --dram, and 64 MiB beside "
-             "it. If that is less than twice the L3 caches, the speed is that of a cache. Then "
-             "memext does not keep it for later plans, and says so.\n"
+             "It measures rates in 128 MiB, or in three times the L3 caches if that is more. It looks "
+             "for sizes in up to 256 MiB, or twice the L3 caches. A quarter of the memory is the most "
+             "for both, and `memext run` also keeps its --dram, and 64 MiB beside it. Rates that were "
+             "measured in less than twice the L3 caches are those of a cache. memext uses them once, "
+             "does not keep them for later plans, and says so.\n"
              "`memext tune` prints the result. Later plans for such rows use it unless --slab, --tile "
              "or --column is given."},
     {"calibrate-seconds", 0, MX_GROUP_RATES, TUNE, 0, 1, .take = mx_ask_real, FIELD(calibrate_s),

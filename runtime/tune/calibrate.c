@@ -38,7 +38,9 @@ static int renew_device(const struct mx_device_options *device, const char *cach
         return mx_fail(why, -EINVAL,
                        "there is no device to measure: name it with -d PATH, or leave the backend out");
     o.path = place_of(o.path, copy, sizeof copy);
-    int err = mx_calibrate_device(&o, seconds, 0, why, rates);
+    mx_why said = {""};
+    int err = mx_calibrate_device(&o, seconds, 0, &said, rates);
+    if (why->text[0] == 0 || err < 0) *why = said; /* what was said of the computation stays */
     if (err == 0 && cache[0] != 0 && mx_rates_device_key(backend, o.path, key, sizeof key, NULL) == 0)
         mx_rates_store(cache, key, NULL, rates, NULL);
     return err;

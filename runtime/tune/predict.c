@@ -20,31 +20,6 @@ static double launched_rate(const struct job *job, const struct mx_plan *plan, d
     return there / (1 + launch_s * there / ((double)job->problem.nx * rows * planes));
 }
 
-/* What L3 caches keep of a slab from one level to the next, as a share of them: all of it up to the first
- * share, nothing from the second one on. Measured with Blocks of 64 to 510 rows (docs/notes/predictions.md).
- */
-static const double all_kept = 0.42, none_kept = 0.72;
-
-/* Engine iblock computes a slab of a Block level by level. A level reads what the level before has left, both
- * arrays of the slab and h planes on either side of it. They come from the L3 caches, with the rate that was
- * measured in slabs, or from DRAM, with that of a whole grid. */
-static double iblock_rate(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape) {
-    const struct mx_rates *r = &job->rates;
-    const struct mx_machine *m = job->request->machine;
-    const struct mx_layout *l = mx_job_layout(job, plan);
-    const double caches = (double)m->l3_bytes * (double)mx_max(1, m->sockets);
-    if (shape->rows <= 0 || shape->max_levels <= 1) return r->iblock_updates_per_s;
-    if (caches <= 0) return r->slab_updates_per_s;
-    const double planes = (double)(mx_max(plan->slab, 1) + 2 * job->problem.h),
-                 rows = (double)mx_min(shape->rows, l->rows),
-                 row_bytes = 2 * (double)l->row_pitch_bytes +
-                             (double)(mx_fixed_cell_bytes(&job->problem) * job->problem.nx);
-    const double of_caches = planes * rows * row_bytes / caches;
-    const double beyond = (of_caches - all_kept) / (none_kept - all_kept),
-                 from_dram = beyond < 1 ? mx_max_real(beyond, 0) : 1;
-    return 1 / ((1 - from_dram) / r->slab_updates_per_s + from_dram / r->iblock_updates_per_s);
-}
-
 static double update_rate(const struct job *job, const struct mx_plan *plan, const struct mx_shape *shape) {
     const struct mx_rates *r = &job->rates;
     const struct mx_tune_accel *a = job->request->accel;
@@ -52,8 +27,10 @@ static double update_rate(const struct job *job, const struct mx_plan *plan, con
     if (a != NULL && !a->here) there = MX_DEFAULT_DEVICE_UPDATES_PER_S * mx_rates_share(&job->problem);
     if (a != NULL && a->updates_per_s > 0) there = a->updates_per_s;
     if (a != NULL) return a->here ? mx_job_efficiency(job, plan) * there : launched_rate(job, plan, there);
+    const double iblock =
+        shape->rows > 0 && shape->max_levels > 1 ? r->slab_updates_per_s : r->iblock_updates_per_s;
     return mx_job_efficiency(job, plan) *
-           (strcmp(plan->engine, "tiled") == 0 ? r->tiled_updates_per_s : iblock_rate(job, plan, shape));
+           (strcmp(plan->engine, "tiled") == 0 ? r->tiled_updates_per_s : iblock);
 }
 
 /* The core's default (memext.h, mx_device_options). */

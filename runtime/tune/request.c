@@ -29,10 +29,10 @@ static bool asks_level_by_level(const struct mx_tune_request *q) {
     return direct && (mx_sides_periodic(s, MX_DIM_Y) || mx_sides_periodic(s, MX_DIM_Z));
 }
 
-/* The trials of both take 128 MiB, which some L3 hold (480 MiB, of which other machines have their share):
- * iblock is measured in there as fast as it never is in a run, while tiled hardly gains by it. So a little
- * more is not enough. On such a machine iblock was found 1.1 to 1.2 times as fast as tiled, and a run with it
- * took 3.1 times as long. */
+/* Both may have been measured in a cache, where little memory is free beside a large L3
+ * (mx_calibration_leaves_caches), or by an older memext. There iblock is as fast as it never is in a run,
+ * while tiled hardly gains. So a little more is not enough. Beside an L3 of 480 MiB iblock was found 1.1
+ * to 1.2 times as fast as tiled, and a run with it took 3.1 times as long. */
 static const double iblock_is_faster = 1.25;
 
 static const char *faster_engine(const struct mx_rates *r) {

@@ -148,10 +148,10 @@ bool mx_refined_for(const struct mx_refined *refined, const struct mx_problem *p
  * file, its directory is measured, so that the file is not touched. The compute rates take
  * mx_calibration_bytes of DRAM, and the search for sizes at most that or 256 MiB, whichever is more; neither
  * takes more than `most`. Compute rates that are those of a cache are not stored, and *why says so, although
- * 0 is returned. seconds 0 = about 7 s. With another value the measurement takes about that time in all, and
- * does not search for sizes: the refined sizes in *rates stay, with their measured gain. This tells how fast
- * the machine is now, compared with before. A cache that cannot be written is not an error. For a block
- * device see mx_calibrate_device. */
+ * 0 is returned. seconds 0 = about 7 s. With another value the measurement takes about that time in all (more
+ * with large L3 caches), and does not search for sizes: the refined sizes in *rates stay, with their measured
+ * gain. This tells how fast the machine is now, compared with before. A cache that cannot be written is not
+ * an error. For a block device see mx_calibrate_device. */
 int mx_rates_renew(const struct mx_device_options *device, const struct mx_problem *problem,
                    const struct mx_machine *machine, int32_t threads, uint64_t most, double seconds,
                    mx_why *why, struct mx_rates *rates);

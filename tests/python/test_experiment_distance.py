@@ -51,6 +51,16 @@ def test_it_waits_until_the_cores_are_near():
     assert not cores.disturbed()
 
 
+def test_a_run_is_not_made_again_once_the_patience_is_over():
+    cores = distance.Distance(MEMEXT, 80, looks(160), lambda s: None)
+    cores.found["waited_s"] = distance.PATIENCE_S + 1
+    cores.before()
+    cores.after()
+    assert cores.disturbed() and not cores.once_more(1.0)
+    cores.found["waited_s"] = 0.0
+    assert cores.once_more(1.0) and cores.once_more(1.0) and not cores.once_more(1.0)
+
+
 def test_without_a_limit_it_looks_and_does_not_wait():
     slept = []
     cores = distance.Distance(MEMEXT, None, looks(160), slept.append)
@@ -94,12 +104,16 @@ def test_a_run_whose_cores_moved_is_made_again(project, monkeypatch, after, runs
 
 @pytest.mark.machine
 def test_a_run_that_fails_is_not_made_again(project, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(execute.distance, "ns", lambda program: 160)
-    monkeypatch.setattr(distance, "PATIENCE_S", -1.0)
+    left = [25, 25, 160, 25]  # twice before the run and once after it
+
+    def look(program):
+        return left.pop(0)
+
+    monkeypatch.setattr(distance, "ns", look)
     place = place_in(project)
     place.core_ns = 80.0
     record = execute.execute(a_run(project, f"echo x >> {project}/made; exit 3"), 0, place)
-    assert record["status"] == "failed" and len((project / "made").read_text().split()) == 1 and record["cores"]["again"] == []
+    assert record["cores"]["after_ns"] == 160 and record["status"] == "failed" and len((project / "made").read_text().split()) == 1 and record["cores"]["again"] == []
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e9"])
@@ -114,8 +128,12 @@ def test_a_limit_without_the_program_is_refused(tmp_path, capsys):
     assert cli.main(["table2", "--memext", str(tmp_path / "memext"), "--core-latency", "80", "--no-system", "--results", str(tmp_path / "r"), "--data", str(tmp_path / "d")]) == 2
     assert f"--core-latency needs {tmp_path}/bench_latency" in capsys.readouterr().err and not (tmp_path / "d").exists()
     assert distance.missing(tmp_path / "memext", None) == ""
-    (tmp_path / "bench_latency").touch()
-    assert distance.missing(tmp_path / "memext", 80.0) == ""
+    program = tmp_path / "bench_latency"
+    for script, fits in (("exit 1", False), ("echo '{\"ns\": null}'", False), ("echo '{\"ns\": 25.0}'", True)):
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        said = distance.missing(tmp_path / "memext", 80.0)
+        assert said == "" if fits else f"{program} measures no time" in said
 
 
 def test_the_page_tells_how_far_the_cores_were():

@@ -110,36 +110,6 @@ Test(tune, engine_of_measured_rates) {
     }
 }
 
-static double iblock_rate_of(const struct mx_machine *m, int64_t by, int64_t slab) {
-    const struct mx_problem p = make_problem(510, 510, 254, 64, 1, 8);
-    struct mx_tune_request q = {.problem = &p,
-                                .machine = m,
-                                .dram_bytes = 2 * GIB,
-                                .algorithm = "redundant",
-                                .engine = "iblock",
-                                .manual = {.by = by, .bz = 100, .bt = 16, .slab = slab},
-                                .rates = {.iblock_updates_per_s = 1e9, .slab_updates_per_s = 2e9}};
-    struct mx_tune_result r;
-    mx_why why = {""};
-    cr_assert(mx_tune(&q, &why, &r) == 0, "%s", why.text);
-    return (double)r.traffic.updates / r.seconds.compute_s;
-}
-
-/* Levels of a slab, one after the other, are as fast as the L3 caches hold both arrays of it and the planes
- * beside it. */
-Test(tune, slabs_of_blocks_in_cache_or_not) {
-    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
-    cr_expect_float_eq(iblock_rate_of(&m, 64, 8), 2e9, 1);
-    cr_expect_float_eq(iblock_rate_of(&m, 510, 8), 1e9, 1);
-    cr_expect_float_eq(iblock_rate_of(&m, 510, 1), 2e9, 1); /* thin slabs fit */
-    const double between = iblock_rate_of(&m, 200, 8);
-    cr_expect(between > 1.01e9 && between < 1.99e9, "%g", between);
-    m.sockets = 4;
-    cr_expect_float_eq(iblock_rate_of(&m, 510, 8), 2e9, 1);
-    m.l3_bytes = 0; /* not known */
-    cr_expect_float_eq(iblock_rate_of(&m, 510, 8), 2e9, 1);
-}
-
 /* The same Block on a device that reads slowly: explicit transfers take read / rate, a mapping (read +
  * stored) / rate, since a page is read before it is stored to, save in the second Buffer the first time, and
  * cores copy and take faults besides; nothing is transferred where what the Blocks leave holds both Buffers.
