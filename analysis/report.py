@@ -135,8 +135,8 @@ def sections(found, known, folder):
 
 
 def word_of(state, found):
-    """The state in words. A quick run has time for a few rounds only, so a longer run may decide what it leaves undecided."""
-    return "undecided in a quick run" if state == claim.UNDECIDED and {p.scale for p in found.values()} == {"quick"} else state
+    """The state in words. A quick run has time for a few rounds of a few plans only, so a longer run may decide what it leaves undecided."""
+    return "undecided in a quick run" if state == claim.UNDECIDED and verdicts.quick(found) else state
 
 
 def how_many(n, state):

@@ -63,21 +63,30 @@ def _plans(claim, results):
     return tuple(q for p in there for q in (p, p + SECOND) if q == p or q in results)
 
 
+def quick(results):
+    """Are all results those of quick runs?"""
+    return {p.scale for p in results.values()} == {"quick"}
+
+
 def decide(claim, results, published):
     """The Verdict on a Claim."""
 
     def verdict(state, effect="", numbers="", parts=()):
         return Verdict(claim.name, claim.finding, claim.source, claim.published, claim.rule, state, effect, numbers, _plans(claim, results), tuple(parts))
 
+    def untested(why):
+        """A quick run leaves out what only a longer run decides."""
+        return verdict(UNDECIDED, numbers=f"{why}; --night decides") if quick(results) and not claim.needs else verdict(NOT_TESTED, numbers=why)
+
     missing = [p for p in claim.plans if p not in results]
     if missing:
-        return verdict(NOT_TESTED, numbers=f"needs {claim.needs}" if claim.needs else f"not run: {', '.join(missing)}")
+        return untested(f"needs {claim.needs}" if claim.needs else f"not run: {', '.join(missing)}")
     parts, second = list(claim.parts(results, published)), _second(claim, results, published)
     if all(p.untested for p in parts if not p.beside):
         parts, second = second, []
     parts += [replace(p, label=f"second measurement, {p.label}", beside=True) for p in second]
     if not parts or all(p.untested for p in parts if not p.beside):
-        return verdict(NOT_TESTED, numbers="the plans were run without the runs that this finding compares")
+        return untested("the plans were run without the runs that this finding compares")
     judged, beside = [p for p in parts if not p.beside], [p for p in parts if p.beside and p.effect is not None]
     states = [p.state(EACH_LEVEL) for p in judged]
     numbers = _numbers(judged, states) + ("; shown, not judged: " + "; ".join(p.say(EACH_LEVEL) for p in beside) if beside else "")

@@ -109,7 +109,7 @@ def run(name, o, repeats, minutes):
     """The exit status of run.py."""
     words = [sys.executable, str(ROOT / "experiments" / "run.py"), name, "--scale", SCALE, "--results", str(o.results), "--memext", str(o.memext), "--minutes", f"{minutes:.2f}"]
     words += ["--repeats", str(repeats)] if repeats else []
-    words += ["--core-latency", f"{o.core_latency:g}"] if o.core_latency else []
+    words += ["--core-latency", str(o.core_latency)] if o.core_latency else []
     words += ["--data", str(o.data)] if o.data else []
     return subprocess.run(words).returncode
 

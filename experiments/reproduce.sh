@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Builds memext, runs every plan and makes the report: results/SCALE/report.html, and results/SCALE/results.md with the findings as text.
 #
-#     experiments/reproduce.sh --quick      small problems and few points, with as many repeats as fit into 20 minutes (default)
+#     experiments/reproduce.sh --quick      20 minutes (default). Decides which way is faster where the difference is more than twofold, on small problems; the rest is undecided in a quick run
 #     experiments/reproduce.sh --thorough   the sizes of --quick with all points and many repeats, to decide what --quick leaves undecided: takes hours
 #     experiments/reproduce.sh --night      the plans one by one, each within 50 minutes; takes several nights. Plans that decide numbers are repeated as often as their scatter needs, other plans
 #                                           9 times. Packs the results of each complete plan into data/results, and writes docs/results.md from data/results (experiments/night.py)
@@ -53,11 +53,11 @@ fi
 [ -z "$system" ] || mx_need_packages
 mx_build release
 
-# --quick first repeats the comparisons with which the papers begin, then the tuner's choice and its rivals, then one group after the other until its time is over. A few decided comparisons say more
-# than one run of each. Plans that only plan take seconds.
-groups=("table2 fig24 divisions fig05" "regret" "fig07" "fig19" "before-after layout")
-others=(fig06 fig12 fig22 uring queue advice readahead dirty share)
-for plan in enough devices largest hhrt ktable fig4w fig7a fig7b; do
+# --quick first takes what is counted, then the plans whose differences are so large that a few short runs decide them, with all repeats of one before the next. A few decided comparisons say more than
+# one run of each. The other plans follow until its time is over.
+groups=("table2 divisions table1w" "fig05" "fig07" "fig12" "fig22" "fig19" "enough")
+others=(fig24 regret before-after layout fig06 uring queue advice readahead dirty share)
+for plan in devices largest hhrt ktable fig4w fig7a fig7b; do
     [ ! -e "$mx_root/experiments/plans/$plan.toml" ] || others+=("$plan")
 done
 named=
@@ -66,7 +66,10 @@ for word in "${rest[@]+"${rest[@]}"}"; do
 done
 
 out_of_time=75 # the exit status if --minutes left runs undone
-run_plans() { "$mx_python" "$mx_root/experiments/run.py" --scale "$scale" "$@" "${rest[@]+"${rest[@]}"}"; }
+# The cores of a virtual machine may move while it measures, and runs take 1.6 times as long then.
+quickly=()
+[ "$scale" != quick ] || quickly=(--probe 0) # predictions are judged with longer runs
+run_plans() { "$mx_python" "$mx_root/experiments/run.py" --scale "$scale" --core-latency auto "${quickly[@]+"${quickly[@]}"}" "$@" "${rest[@]+"${rest[@]}"}"; }
 
 # From a bare machine on, all of --quick must end within 20 minutes. Repeats that do not fit are left out, and what they would have decided
 # stays undecided. Installing and building count. The last two and a half minutes are for the report, and for runs that take longer than expected.
@@ -94,7 +97,7 @@ report() { "$mx_python" "$mx_root/analysis/report.py" "$@"; }
 if [ "$scale" = night ]; then
     [ -n "$system" ] || mx_die "--night needs memory limits and settings of Linux, which --no-system forbids; leave one of the two out"
     [ -z "$rivals" ] || mx_die "--night does not measure rivals; use --thorough --rivals"
-    "$mx_python" "$mx_root/experiments/night.py" "${rest[@]+"${rest[@]}"}" || [ $? -eq "$out_of_time" ] || mx_die "the night was interrupted; start the same command again to continue"
+    "$mx_python" "$mx_root/experiments/night.py" --core-latency auto "${rest[@]+"${rest[@]}"}" || [ $? -eq "$out_of_time" ] || mx_die "the night was interrupted; start the same command again to continue"
     report "$mx_root/data/results" -o "$mx_root/results/night/report.html" --markdown "$mx_root/docs/results.md"
     exit
 elif [ -n "$named" ]; then

@@ -37,7 +37,8 @@ def options(argv):
                    help="before each run on aio and uring, measure the rates of this machine for SECONDS; predictions are then judged with current rates (default: %(default)g; 0: do not measure)")  # fmt: skip
     p.add_argument("--core-latency", type=distance.limit, metavar="NS",
                    help="before each run, wait up to two minutes until a cache line goes from core to core within NS nanoseconds, and make a run again, at most twice, if it takes longer afterwards. "
-                   "For virtual machines whose cores move (build/release/bench_latency prints the current value; default: do not wait)")  # fmt: skip
+                   "For virtual machines whose cores move (build/release/bench_latency prints the current value). auto: three times the least value seen. With --minutes, a fifth of that time at most is spent so. "
+                   "(default: do not wait)")  # fmt: skip
     p.add_argument("--only", help="run only configurations whose id contains this text")
     p.add_argument("--retry-failed", action="store_true", help="run failed runs again (default: a failure counts as a result)")
     p.add_argument("--no-system", action="store_true",
@@ -244,6 +245,8 @@ def main(argv=None):
     data = check_data(o.data)
     results = o.results or ROOT / "results" / o.scale
     device, program = host.device_of(data), host.program_id(o.memext)
+    if o.core_latency and o.minutes is not None:
+        o.core_latency.left_s = distance.SHARE * 60 * o.minutes
 
     say(announcement(plans, data, results, o.no_system))
     ownership.interruptible()
@@ -254,7 +257,7 @@ def main(argv=None):
             owner = stack.enter_context(registry.Owner("run.py"))
 
             def place_of(a_plan):
-                return Place(ROOT, o.memext.resolve(), data, results.resolve() / a_plan.name, device, owner=owner, system=not o.no_system, probe_s=o.probe, core_ns=o.core_latency)
+                return Place(ROOT, o.memext.resolve(), data, results.resolve() / a_plan.name, device, owner=owner, system=not o.no_system, probe_s=o.probe, near_cores=o.core_latency)
 
             progress = run_plans(plans, place_of, program, o, argv)
     except (ownership.RegistryError, ownership.Busy) as error:

@@ -38,7 +38,7 @@ class Place:
     owner: registry.Owner = None  # of what is made; None = one for each run
     system: bool = True  # may the machine be changed: memory limits, swap, settings, caches
     probe_s: float = 0.0  # rates are measured for so long before each run that predictions are judged by (near.py); 0 = not
-    core_ns: float = None  # runs wait for cores that are so near to each other (distance.py); None = they do not
+    near_cores: distance.Limit = None  # runs wait for cores that are so near to each other; None = they do not
 
     def limiter(self):
         return self.limit_memory or self.root / "experiments" / "limit-memory"
@@ -213,11 +213,11 @@ def execute(run, repeat, place):
     """Executes a run and returns its record (without the session's fields). Never raises because of what the command did."""
     with contextlib.ExitStack() as stack:
         owner = place.owner if place.owner is not None else stack.enter_context(registry.Owner("run.py"))
-        cores = distance.Distance(place.memext, place.core_ns)
+        cores = distance.Distance(place.memext, place.near_cores)
         while True:
             record = _execute(run, repeat, place, owner, cores)
             if record["status"] != "done" or not cores.disturbed() or not cores.once_more(record["wall_s"]):
-                return {**record, "cores": cores.found}
+                return {**record, "cores": cores.ended()}
             time.sleep(settle_s(run, record))
 
 

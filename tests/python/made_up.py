@@ -44,7 +44,7 @@ def group(params, seconds=4.0, repeats=6, status="done", stderr="", limit="", co
 
 
 def plan(name, *groups):
-    return {name: PlanResults(name, name, "quick", [], {g.id: g for g in groups})}
+    return {name: PlanResults(name, name, "night", [], {g.id: g for g in groups})}
 
 
 def cut(results, repeats):

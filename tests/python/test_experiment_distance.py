@@ -36,7 +36,7 @@ def test_bench_latency_prints_a_time_between_two_cores(build):
 
 def test_nothing_is_measured_without_the_program():
     assert distance.ns("/nowhere/bench_latency") is None and distance.ns("/bin/true") is None
-    cores = distance.Distance(MEMEXT, 80)
+    cores = distance.Distance(MEMEXT, distance.Limit(80))
     cores.before()
     cores.after()
     assert not cores.disturbed() and cores.found["before_ns"] is None and cores.found["after_ns"] is None
@@ -44,7 +44,7 @@ def test_nothing_is_measured_without_the_program():
 
 def test_it_waits_until_the_cores_are_near():
     slept = []
-    cores = distance.Distance(MEMEXT, 80, looks(160, 160, 25), slept.append)
+    cores = distance.Distance(MEMEXT, distance.Limit(80), looks(160, 160, 25), slept.append)
     cores.before()
     assert slept == [distance.LOOK_S] * 2 and cores.found["before_ns"] == 25
     cores.after()
@@ -52,7 +52,7 @@ def test_it_waits_until_the_cores_are_near():
 
 
 def test_a_run_is_not_made_again_once_the_patience_is_over():
-    cores = distance.Distance(MEMEXT, 80, looks(160), lambda s: None)
+    cores = distance.Distance(MEMEXT, distance.Limit(80), looks(160), lambda s: None)
     cores.found["waited_s"] = distance.PATIENCE_S + 1
     cores.before()
     cores.after()
@@ -72,12 +72,47 @@ def test_without_a_limit_it_looks_and_does_not_wait():
 def test_it_does_not_wait_for_ever(monkeypatch):
     now = [0.0]
     monkeypatch.setattr(distance.time, "monotonic", lambda: now[0])
-    cores = distance.Distance(MEMEXT, 80, looks(160), lambda s: now.__setitem__(0, now[0] + s))
+    cores = distance.Distance(MEMEXT, distance.Limit(80), looks(160), lambda s: now.__setitem__(0, now[0] + s))
     cores.before()
     assert distance.PATIENCE_S < cores.found["waited_s"] <= distance.PATIENCE_S + 2 * distance.LOOK_S and cores.disturbed()
     waited = cores.found["waited_s"]
     cores.before()  # the patience is that of the run, not of one look
     assert cores.found["waited_s"] == waited
+
+
+def test_auto_is_three_times_the_least_value_seen():
+    slept = []
+    wanted = distance.Limit()
+    first = distance.Distance(MEMEXT, wanted, looks(*[160] * distance.FIRST_LOOKS, 160, 161), slept.append)
+    first.before()  # nothing near was seen yet: far and moved are told by the difference alone
+    assert slept[:-1] == [distance.FIRST_LOOK_S] * (distance.FIRST_LOOKS - 1) and first.found["limit_ns"] == 480
+    first.after()
+    assert not first.disturbed()
+    del slept[:]
+    second = distance.Distance(MEMEXT, wanted, looks(25, 160), slept.append)
+    second.before()
+    second.after()
+    assert not any(slept) and second.found["limit_ns"] == 75 and second.disturbed() and second.once_more(1.0)
+    nothing = distance.Limit()
+    distance.Distance(MEMEXT, nothing, looks(None), slept.append).before()
+    assert not any(slept) and nothing.ns is None and distance.missing(MEMEXT, nothing) == ""
+
+
+def test_all_runs_together_wait_no_longer_than_they_may(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(distance.time, "monotonic", lambda: now[0])
+    wanted, waited = distance.Limit(80, 20.0), []
+    for _ in range(4):
+        cores = distance.Distance(MEMEXT, wanted, looks(160), lambda s: now.__setitem__(0, now[0] + s))
+        cores.before()
+        cores.after()
+        assert not cores.once_more(30.0)
+        waited.append(cores.ended()["waited_s"])
+    assert 20.0 < waited[0] <= 20.0 + 2 * distance.LOOK_S and waited[1:] == [0.0] * 3
+    again = distance.Distance(MEMEXT, distance.Limit(80, 20.0), looks(25, 160), lambda s: None)
+    again.before()
+    again.after()
+    assert again.once_more(15.0) and not again.once_more(15.0)  # repetitions count, too
 
 
 @pytest.mark.machine
@@ -87,15 +122,15 @@ def test_a_run_whose_cores_moved_is_made_again(project, monkeypatch, after, runs
     left = list(after)
 
     class Scripted(distance.Distance):
-        def __init__(self, memext, most_ns):
-            super().__init__(memext, most_ns, looks(25))
+        def __init__(self, memext, wanted):
+            super().__init__(memext, wanted, looks(25))
 
         def after(self):
             self.found["after_ns"] = left.pop(0)
 
     monkeypatch.setattr(execute.distance, "Distance", Scripted)
     place = place_in(project)
-    place.core_ns = 80.0
+    place.near_cores = distance.Limit(80)
     record = execute.execute(a_run(project, f"echo x >> {project}/made"), 0, place)
     assert len((project / "made").read_text().split()) == runs and record["status"] == "done"
     assert [a["after_ns"] for a in record["cores"]["again"]] == after[: runs - 1] and record["cores"]["after_ns"] == last
@@ -111,16 +146,17 @@ def test_a_run_that_fails_is_not_made_again(project, monkeypatch):  # noqa: F811
 
     monkeypatch.setattr(distance, "ns", look)
     place = place_in(project)
-    place.core_ns = 80.0
+    place.near_cores = distance.Limit(80)
     record = execute.execute(a_run(project, f"echo x >> {project}/made; exit 3"), 0, place)
     assert record["cores"]["after_ns"] == 160 and record["status"] == "failed" and len((project / "made").read_text().split()) == 1 and record["cores"]["again"] == []
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e9"])
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e9", "near"])
 def test_a_limit_that_is_none_is_refused(text):
     with pytest.raises(SystemExit):
         cli.options(["--core-latency", text])
-    assert cli.options(["--core-latency", "80"]).core_latency == 80 and cli.options([]).core_latency is None
+    assert cli.options(["--core-latency", "80"]).core_latency.ns == 80 and cli.options([]).core_latency is None
+    assert [str(cli.options(["--core-latency", text]).core_latency) for text in ("80", "auto")] == ["80", "auto"]  # night.py passes it on
 
 
 def test_a_limit_without_the_program_is_refused(tmp_path, capsys):
@@ -132,7 +168,7 @@ def test_a_limit_without_the_program_is_refused(tmp_path, capsys):
     for script, fits in (("exit 1", False), ("echo '{\"ns\": null}'", False), ("echo '{\"ns\": 25.0}'", True)):
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
-        said = distance.missing(tmp_path / "memext", 80.0)
+        said = distance.missing(tmp_path / "memext", distance.Limit(80))
         assert said == "" if fits else f"{program} measures no time" in said
 
 

@@ -2,6 +2,7 @@
 """Every row of analysis/claims comes out confirmed, as one that does not hold here, and undecided (or not tested), by numbers made up for it."""
 import copy
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -341,7 +342,7 @@ def test_the_plans_feed_the_rows(scale):
     results = equal_results(scale)
     open_rows = {c.name: c.plans for c in claims.CLAIMS if state(c.name, results) == NOT_TESTED}
     needs = {n: set(p) - set(results) for n, p in open_rows.items()}
-    assert set(needs) <= {"counters", "hhrt-weak"} | ({n for n in needs if BY_NAME[n].plans[0].endswith("-large")} if scale != "night" else set()) | ({"commits", "tuning-grows"} if scale == "quick" else set()), needs  # device counters; several machines; the night alone
+    assert set(needs) <= {"counters", "hhrt-weak"} | ({n for n in needs if BY_NAME[n].plans[0].endswith("-large")} if scale != "night" else set()) | ({"commits", "tuning-grows", "difference-grows"} if scale == "quick" else set()), needs  # device counters; several machines; the night alone
 
 
 # Rows that say that two things are alike: nothing that differs is what they claim.
@@ -426,6 +427,17 @@ def test_sweep(seen, expected):
     assert state("sweep", results) == expected
     if seen == 0.9:
         assert state("sweep", cut(results, 3)) == UNDECIDED
+
+
+def test_a_quick_run_leaves_open_what_it_does_not_run():
+    """Not tested is what no run of this kind of machine tests; the rest only needs more time."""
+    results = plan("fig07", *(group({"backend": b, "stencil": "star7", "size": "1GiB"}, seconds=s) for b, s in (("aio", 2.0), ("mmap", 8.0))))
+    assert state("sweep", results) == state("difference-grows", {**results, "fig05": plan("fig05")["fig05"]}) == state("hhrt-weak", results) == NOT_TESTED
+    hurried = {name: replace(p, scale="quick") for name, p in results.items()}
+    row = verdicts.decide(BY_NAME["sweep"], hurried, published.read_all())
+    assert (row.state, row.numbers) == (UNDECIDED, "not run: advice; --night decides")
+    assert state("difference-grows", hurried) == UNDECIDED and state("hhrt-weak", hurried) == NOT_TESTED and state("aio-mmap", hurried) == CONFIRMED
+    assert state("sweep", {**results, **{"fig05": replace(results["fig07"], name="fig05", scale="quick")}}) == NOT_TESTED  # a part of the results is not quick
 
 
 def test_counters(monkeypatch):
