@@ -251,7 +251,8 @@ struct mx_tune_request {
 };
 
 /* Predicted duration of the stencil phase. total_s = max(io + stall, compute + copy + cores) where they
- * overlap, else their sum, plus what never overlaps; of ranks max(that + lag, link). */
+ * overlap, for stream up to 1.26 times that (predict.c, beside), plus what never overlaps; of ranks
+ * max(that + lag, link). */
 struct mx_seconds {
     double io_s, compute_s, copy_s;
     double stall_s; /* I/O time beyond that of the bytes. With Blocks: the cost of requests, and that reading
