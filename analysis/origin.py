@@ -147,7 +147,8 @@ def distance_of_cores(runs):
     told = f"a cache line took {median(before):.0f} ns ({min(before):.0f} to {max(before):.0f}) from core to core right before {len(found)} runs; right before or after {sum(max(b, a) > far for b, a in zip(before, after))} of them more than {FAR:g} times the smallest value"
     if limits := sorted({c["limit_ns"] for c in found if c["limit_ns"] is not None}):
         again = [len(c["again"]) for c in found]
-        told += f". Runs waited for at most {' or '.join(f'{n:g}' for n in limits)} ns ({sum(c['waited_s'] for c in found) / 60:.1f} minutes in all). {sum(n > 0 for n in again)} runs were made again ({sum(again)} times in all), because the cores moved"
+        most = f"{limits[0]:g}" if len(limits) == 1 else f"{limits[0]:.0f} to {limits[-1]:.0f}"
+        told += f". Runs waited for at most {most} ns ({sum(c['waited_s'] for c in found) / 60:.1f} minutes in all). {sum(n > 0 for n in again)} runs were made again ({sum(again)} times in all), because the cores moved"
     return told
 
 

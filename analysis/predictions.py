@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Predicted and measured seconds of every run, and the tuner's regret: the time of its choice / the time of the best plan that was run."""
+import math
 from dataclasses import dataclass
 
 from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, LEVEL, by_repeat, median_interval
@@ -90,7 +91,9 @@ def _model(run):
     said, time = (run.record.get("near") or {}).get("predicted_time"), run.report["time"]
     if not said or not time["update_s"] or "io_s" not in said:
         return None
-    return (max(said["io_s"] + said["stall_s"], time["update_s"] + said["copy_s"] + said["cores_s"]) + said["edge_s"]) / run.report["seconds"]
+    moving, computing = said["io_s"] + said["stall_s"], time["update_s"] + said["copy_s"] + said["cores_s"]
+    stream = (run.report.get("plan") or {}).get("algorithm") == "stream" and run.report.get("backend") in TRANSFER
+    return ((math.cbrt(moving**3 + computing**3) if stream else max(moving, computing)) + said["edge_s"]) / run.report["seconds"]
 
 
 def _middle(values):

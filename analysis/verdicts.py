@@ -68,6 +68,11 @@ def quick(results):
     return {p.scale for p in results.values()} == {"quick"}
 
 
+def _skipped(claim, results):
+    """Was a configuration skipped in every round?"""
+    return any(g.runs and all(r.skipped for r in g.runs) for p in claim.plans if p in results for g in results[p].groups.values())
+
+
 def decide(claim, results, published):
     """The Verdict on a Claim."""
 
@@ -75,8 +80,9 @@ def decide(claim, results, published):
         return Verdict(claim.name, claim.finding, claim.source, claim.published, claim.rule, state, effect, numbers, _plans(claim, results), tuple(parts))
 
     def untested(why):
-        """A quick run leaves out what only a longer run decides."""
-        return verdict(UNDECIDED, numbers=f"{why}; --night decides") if quick(results) and not claim.needs else verdict(NOT_TESTED, numbers=why)
+        """A quick run leaves out what only a longer run decides. Runs that were skipped need another machine, or more rights."""
+        lacking = claim.needs or _skipped(claim, results)
+        return verdict(UNDECIDED, numbers=f"{why}; --night decides") if quick(results) and not lacking else verdict(NOT_TESTED, numbers=why)
 
     missing = [p for p in claim.plans if p not in results]
     if missing:
@@ -119,6 +125,6 @@ MEANINGS = {
     CONFIRMED: "every interval lies inside its band.",
     AT_LEAST_AS_GOOD: f"the rule can fail on one side only, and it does not fail. But an interval here reaches more than {percent(TOLERANCE)} beyond the published value on the good side. This does not reproduce the published number.",
     REFUTED: f"an interval lies outside its band, or it shows that a claimed difference is smaller than {percent(EQUAL)}.",
-    UNDECIDED: f"neither is the case, a run failed, or there are too few or too short runs. Where time decides, a run must take {LEAST_SECONDS:g} s or more, unless an order is claimed and the whole interval shows more than twice the time.",
+    UNDECIDED: f"neither is the case, a run failed, or there are too few or too short runs. A quick run leaves plans out for lack of time. Where time decides, a run must take {LEAST_SECONDS:g} s or more, unless an order is claimed and the whole interval shows more than twice the time.",
     NOT_TESTED: "the runs that the finding needs were not made.",
 }

@@ -49,7 +49,7 @@ def options(argv):
     p.add_argument("--packed", type=Path, default=ROOT / "data" / "results", help="folder for the packed results (default: data/results)")
     p.add_argument("--memext", type=Path, default=ROOT / "build" / "release" / "memext", help="the memext command to measure (default: build/release/memext)")
     p.add_argument("--minutes", type=float, default=MINUTES, help="time limit of each plan in minutes (default: %(default)g)")
-    p.add_argument("--core-latency", type=distance.limit, metavar="NS", help="passed on to experiments/run.py: wait until the cores are near to each other")
+    p.add_argument("--core-latency", type=distance.limit, metavar="NS", help="a number or auto, passed on to experiments/run.py: wait until the cores are near to each other")
     p.add_argument("--again", action="store_true", help="run plans that are packed already, too")
     p.add_argument("--list", action="store_true", help="print which plans are packed and which are left, and run nothing")
     return p.parse_args(argv)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Builds memext, runs every plan and makes the report: results/SCALE/report.html, and results/SCALE/results.md with the findings as text.
 #
-#     experiments/reproduce.sh --quick      20 minutes (default). Decides which way is faster where the difference is more than twofold, on small problems; the rest is undecided in a quick run
-#     experiments/reproduce.sh --thorough   the sizes of --quick with all points and many repeats, to decide what --quick leaves undecided: takes hours
+#     experiments/reproduce.sh --quick      20 minutes (default). On small problems it decides which way is faster, where the difference is more than twofold and the machine is quiet. The rest is undecided in a quick run
+#     experiments/reproduce.sh --thorough   small problems with all points and many repeats, to decide what --quick leaves undecided: takes hours
 #     experiments/reproduce.sh --night      the plans one by one, each within 50 minutes; takes several nights. Plans that decide numbers are repeated as often as their scatter needs, other plans
 #                                           9 times. Packs the results of each complete plan into data/results, and writes docs/results.md from data/results (experiments/night.py)
 #     experiments/reproduce.sh --full       the papers' sizes: needs their memory and flash, and takes hours to days
@@ -55,7 +55,7 @@ mx_build release
 
 # --quick first takes what is counted, then the plans whose differences are so large that a few short runs decide them, with all repeats of one before the next. A few decided comparisons say more than
 # one run of each. The other plans follow until its time is over.
-groups=("table2 divisions table1w" "fig05" "fig07" "fig12" "fig22" "fig19" "enough")
+groups=("table2 divisions table1w fig19" "fig05" "fig07" "fig12" "fig22" "enough")
 others=(fig24 regret before-after layout fig06 uring queue advice readahead dirty share)
 for plan in devices largest hhrt ktable fig4w fig7a fig7b; do
     [ ! -e "$mx_root/experiments/plans/$plan.toml" ] || others+=("$plan")
@@ -66,9 +66,10 @@ for word in "${rest[@]+"${rest[@]}"}"; do
 done
 
 out_of_time=75 # the exit status if --minutes left runs undone
-# The cores of a virtual machine may move while it measures, and runs take 1.6 times as long then.
+# --quick has no time to measure rates before each run: few of its runs are long enough for a prediction to be judged.
 quickly=()
-[ "$scale" != quick ] || quickly=(--probe 0) # predictions are judged with longer runs
+[ "$scale" != quick ] || quickly=(--probe 0)
+# The cores of a virtual machine may move while it measures, and runs take 1.6 times as long then: --core-latency.
 run_plans() { "$mx_python" "$mx_root/experiments/run.py" --scale "$scale" --core-latency auto "${quickly[@]+"${quickly[@]}"}" "$@" "${rest[@]+"${rest[@]}"}"; }
 
 # From a bare machine on, all of --quick must end within 20 minutes. Repeats that do not fit are left out, and what they would have decided
@@ -76,7 +77,7 @@ run_plans() { "$mx_python" "$mx_root/experiments/run.py" --scale "$scale" --core
 minutes_left() { echo $(((17 * 60 + 30 - SECONDS) / 60)); }
 
 # Predicted seconds rest on rates of this machine, which these results keep in their own cache. A shared machine may be half as fast minutes later. So run.py briefly measures the rates again before
-# each run that judges predictions. measure_rates "BACKEND STENCIL"...
+# each run that judges predictions (not with --quick). measure_rates "BACKEND STENCIL"...
 export XDG_CACHE_HOME=$mx_root/results/$scale/cache
 case $scale in full) rows=(2046 4094) ;; *) rows=(510) ;; esac
 measure_rates() {

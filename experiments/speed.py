@@ -12,7 +12,7 @@ The last column compares a stream run with what the device allows: the rate of t
 would pass with reads and writes at once, whichever is less. That bandwidth is measured (memext tune --calibrate-seconds) in each round.
 
 usage: experiments/speed.py [--quick] [--stencil star7 | --kernel FILE.c [--more WORDS]] [--dtype f64] [--size NX NY NZ] [--steps NT]
-                            [--repeats 5] [--device DIR] [--output DIR] [--only NAME,NAME] [--settle 25] [--core-latency NS] [--no-system]
+                            [--repeats 5] [--device DIR] [--output DIR] [--only NAME,NAME] [--settle 25] [--core-latency NS|auto] [--no-system]
 With --no-system nothing is changed on the machine: it makes no cgroups, keeps the page cache, and the limited runs have --dram alone.
 Writes speed-STENCIL-DTYPE.json (speed-KERNEL.json with --kernel) to --output (default results/speed) after every run, and at the end the picture of it that
 analysis/speed.py draws. Runs with equal numbers of steps must have equal checksums, and every run must move the bytes that were

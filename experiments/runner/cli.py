@@ -22,7 +22,7 @@ def options(argv):
     p.add_argument("plans", nargs="*", help="names or files of plans (default: all of experiments/plans)")
     size = p.add_mutually_exclusive_group()
     size.add_argument("--quick", dest="scale", action="store_const", const="quick", help="scaled down (default)")
-    size.add_argument("--thorough", dest="scale", action="store_const", const="thorough", help="the sizes of --quick, with all points and many repeats: takes hours")
+    size.add_argument("--thorough", dest="scale", action="store_const", const="thorough", help="small problems, with all points and many repeats: takes hours")
     size.add_argument("--night", dest="scale", action="store_const", const="night", help="larger problems and limited devices; experiments/night.py decides the number of repeats")
     size.add_argument("--full", dest="scale", action="store_const", const="full", help="the papers' sizes: needs hours, large memory and flash")
     p.add_argument("--scale", help="use the table [scale.SCALE] of the plans")
@@ -37,7 +37,7 @@ def options(argv):
                    help="before each run on aio and uring, measure the rates of this machine for SECONDS; predictions are then judged with current rates (default: %(default)g; 0: do not measure)")  # fmt: skip
     p.add_argument("--core-latency", type=distance.limit, metavar="NS",
                    help="before each run, wait up to two minutes until a cache line goes from core to core within NS nanoseconds, and make a run again, at most twice, if it takes longer afterwards. "
-                   "For virtual machines whose cores move (build/release/bench_latency prints the current value). auto: three times the least value seen. With --minutes, a fifth of that time at most is spent so. "
+                   "For virtual machines whose cores move (build/release/bench_latency prints the current value). auto: three times the least value seen, and at least 60. With --minutes, at most a fifth of the time that is left is spent so. "
                    "(default: do not wait)")  # fmt: skip
     p.add_argument("--only", help="run only configurations whose id contains this text")
     p.add_argument("--retry-failed", action="store_true", help="run failed runs again (default: a failure counts as a result)")
@@ -174,6 +174,8 @@ def run_plans(plans, place_of, program, o, argv, stream=sys.stderr):
             sessions[a_plan.name] = session_record(a_plan, place, program, argv)
             store.append(sessions[a_plan.name])
         session = sessions[a_plan.name]
+        if o.core_latency and end is not None:
+            o.core_latency.left_s = min(o.core_latency.left_s, distance.SHARE * max(0.0, end - begin))
         progress.begin(run, repeat, left)
         record = (skipped if o.no_system and needs_of_system(run) else execute)(run, repeat, place)
         record = {"kind": "run", "session": session["session"], "scale": a_plan.scale, "key": run.key(program),
@@ -181,7 +183,7 @@ def run_plans(plans, place_of, program, o, argv, stream=sys.stderr):
         store.append(record)
         left.pop(0)
         time.sleep(settle_s(run, record))
-        progress.end(run, repeat, record, time.monotonic() - begin, left)
+        progress.end(run, repeat, record, time.monotonic() - begin - distance.spent_s(record.get("cores")), left)
     return progress
 
 
@@ -245,8 +247,9 @@ def main(argv=None):
     data = check_data(o.data)
     results = o.results or ROOT / "results" / o.scale
     device, program = host.device_of(data), host.program_id(o.memext)
-    if o.core_latency and o.minutes is not None:
-        o.core_latency.left_s = distance.SHARE * 60 * o.minutes
+    if o.core_latency:
+        for raw in sorted(results.glob("*/raw.jsonl")):
+            o.core_latency.seen_before(Store(raw.parent).records(), time.time())
 
     say(announcement(plans, data, results, o.no_system))
     ownership.interruptible()

@@ -5,7 +5,8 @@ The cores of a virtual machine are threads of its host. The host may move them a
 (docs/notes/many-cores.md). So this time is measured right before and right after each run. With a limit (--core-latency) a run waits until the cores are near, at most PATIENCE_S. A run after which they are far is made again,
 at most AGAIN times; the last one counts, whatever it shows. This looks at the machine alone, and never at what a run took.
 
-The limit `auto` is MOVED times the least time that was seen. Where cores do not move, the times differ by less, so no run waits: neither on one L3 cache nor between sockets.
+The limit `auto` is MOVED times the least time that was seen, also by earlier starts on the same results, and at least NEAR_NS. Where cores do not move, the times differ by less, so no run waits: neither on one L3
+cache nor between sockets. With --minutes any limit may cost a share of that time (SHARE).
 """
 import argparse
 import json
@@ -18,7 +19,8 @@ SHARE = 0.2  # of the time that all runs may take: so much of it may be spent on
 LOOK_S = 1.0  # from one look to the next while it waits
 AGAIN = 2
 MOST_NS = 1e6
-MOVED = 3.0
+MOVED, NEAR_NS = 3.0, 60.0  # threads of one core take 10 ns, cores with one L3 cache 25 to 50
+RECENT_S = 86400.0  # what earlier starts saw counts for a day: a folder of results may go to another machine
 FIRST_LOOKS, FIRST_LOOK_S = 10, 0.2  # before the first run, with the limit `auto`
 
 
@@ -35,11 +37,18 @@ class Limit:
     @property
     def ns(self):
         """Nanoseconds; None while nothing was seen."""
-        return self.fixed_ns or (MOVED * self.least_ns if self.least_ns else None)
+        return self.fixed_ns or (max(MOVED * self.least_ns, NEAR_NS) if self.least_ns else None)
 
     def seen(self, value):
         if value is not None:
             self.least_ns = min(value, self.least_ns or value)
+
+    def seen_before(self, records, now_s):
+        """What the records of earlier starts have (runner/record.py)."""
+        for r in records:
+            if r["kind"] == "run" and r.get("cores") and now_s - r["started_unix_s"] < RECENT_S:
+                for name in ("before_ns", "after_ns"):
+                    self.seen(r["cores"][name])
 
     def first_looks(self, look, sleep=time.sleep):
         """Before the first run: cores that are far at first must not count as near."""
@@ -82,6 +91,11 @@ def missing(memext, wanted):
     return "" if ns(program) is not None else f"--core-latency needs two cores or more, and {program} measures no time between them"
 
 
+def spent_s(found):
+    """Seconds that waiting and repetitions of a run took. `found`: the entry `cores` of its record, or None."""
+    return found["waited_s"] + sum(a["wall_s"] for a in found["again"]) if found else 0.0
+
+
 class Distance:
     """What is measured around one run. `wanted`: the Limit, None = none."""
 
@@ -106,13 +120,12 @@ class Distance:
         """Waits for near cores; returns when they are near, or the patience is over. May be called several times before a run: the last look counts."""
         if self.wanted is not None:
             self.wanted.first_looks(lambda: self._look(self.program), self._sleep)
+        self.found["before_ns"] = self._see()
         begin, before_s = time.monotonic(), self.found["waited_s"]
-        while True:
-            self.found["before_ns"] = self._see()
-            if not self._far(self.found["before_ns"]) or self._impatient(before_s + time.monotonic() - begin):
-                break
+        while self._far(self.found["before_ns"]) and not self._impatient(self.found["waited_s"]):
             self._sleep(LOOK_S)
-        self.found["waited_s"] += time.monotonic() - begin
+            self.found["before_ns"] = self._see()
+            self.found["waited_s"] = before_s + time.monotonic() - begin
 
     def after(self):
         self.found["after_ns"] = self._see()
@@ -135,4 +148,4 @@ class Distance:
         return self.found
 
     def _spent_s(self):
-        return self.found["waited_s"] + sum(a["wall_s"] for a in self.found["again"])
+        return spent_s(self.found)

@@ -93,6 +93,8 @@ static void say_why(FILE *f, const struct mx_tune_result *r) {
             s->link_s > moving && s->link_s > computing + s->copy_s ? "the link"
             : io                                                    ? "I/O"
                                                                     : "computing");
+    if (s->hindrance_s >= 0.05)
+        fprintf(f, "I/O and computing take %.1f s longer, because they hinder each other.\n", s->hindrance_s);
     if (s->link_s > 0)
         fprintf(f, "It sends %.2f GiB to neighbours in %.1f s, and waits %.3f s for theirs.\n",
                 gib((double)w->traffic.sent_bytes), s->link_s, s->lag_s);

@@ -278,9 +278,9 @@ static void predict_link(const struct job *job, const struct mx_shape *shape, co
  * takes longer than usual is then waited for, although the mean load is faster than computing; and the other
  * way round. The norm of order 3 is 1.26 times the longer one where both are alike, 1.12 where one has three
  * quarters of the other and 1.04 where it has half. Of 42 measured plans of stream on two machines the longer
- * one alone is 18 % off in the median, the norm 14 %; with one slab ahead 14 % and 11 %
- * (docs/notes/predictions.md). Blocks of engine iblock have whole Blocks ahead, and are predicted better by
- * the longer one. */
+ * one alone is 18 % off in the median, the norm 14 %; with one slab ahead 15 % and 11 %
+ * (docs/notes/predictions.md). The other algorithms have whole Blocks ahead, and are predicted better by the
+ * longer one. */
 static double beside(const struct job *job, double io_s, double compute_s) {
     const double longer = mx_max_real(io_s, compute_s);
     if (!job->strategy->thin_slabs || job->request->style != MX_TUNE_TRANSFER || longer <= 0) return longer;
@@ -303,10 +303,11 @@ struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
         s.cores_s =
             ((double)t->read_bytes + (double)t->write_bytes) * job->rates.byte_core_s / (double)job->threads;
     }
+    const double moving = s.io_s + s.stall_s, computing = s.compute_s + s.copy_s + s.cores_s;
+    if (job->request->accel == NULL)
+        s.hindrance_s = beside(job, moving, computing) - mx_max_real(moving, computing);
     predict_link(job, shape, t, &s);
-    s.total_s =
-        mx_max_real(beside(job, s.io_s + s.stall_s, s.compute_s + s.copy_s + s.cores_s) + s.lag_s, s.link_s) +
-        s.edge_s;
+    s.total_s = mx_max_real(mx_max_real(moving, computing) + s.hindrance_s + s.lag_s, s.link_s) + s.edge_s;
     if (job->request->accel != NULL) predict_there(job, plan, layout, shape, t, &s);
     return s;
 }

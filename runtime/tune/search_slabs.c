@@ -37,7 +37,8 @@ static const double nearly_as_long = 0.75, faster_computing = 0.97, same_bytes =
 static bool same_but_for_computing(const struct job *a, const struct job *b) {
     const struct mx_seconds x = seconds_of(a), y = seconds_of(b);
     const double most = fmax(x.total_s, y.total_s), compute = fmax(x.compute_s, y.compute_s);
-    return most <= same_seconds * fmin(x.total_s, y.total_s) && compute >= nearly_as_long * most &&
+    const double moving = fmax(x.io_s + x.stall_s, y.io_s + y.stall_s);
+    return most <= same_seconds * fmin(x.total_s, y.total_s) && compute >= nearly_as_long * moving &&
            fmin(x.compute_s, y.compute_s) <= faster_computing * compute &&
            fmax(a->best.moved_bytes, b->best.moved_bytes) <=
                same_bytes * fmin(a->best.moved_bytes, b->best.moved_bytes);

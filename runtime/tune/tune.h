@@ -259,8 +259,9 @@ struct mx_seconds {
                        and writing take turns from Block to Block. With mapped Buffers: the extra bytes of
                        read-ahead, and the slow paging of the kernel */
     double cores_s; /* that transfers take away from the computation */
-    double bus_s;   /* to and from an accelerator, the longer one; io_s is at least that */
-    double flash_s; /* with an accelerator: io_s without the bus */
+    double hindrance_s; /* of stream: so much longer than the longer of both transfers and computing take */
+    double bus_s;       /* to and from an accelerator, the longer one; io_s is at least that */
+    double flash_s;     /* with an accelerator: io_s without the bus */
     double put_bytes_per_s, get_bytes_per_s, updates_per_s; /* with an accelerator: what these rest on */
     double edge_s; /* filling and draining the pipeline of stream, once a sweep */
     double link_s; /* of a rank: its messages on the link, which go while it computes */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How far from each other the cores are: runs wait for near cores, and are made again if the cores move."""
+import io
 import json
 import os
 import subprocess
@@ -10,7 +11,10 @@ import pytest
 from runner import cli, distance, execute
 from runner_project import a_run, place_in, project  # noqa: F401 (fixture)
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "experiments")]
+
+import night  # noqa: E402
 
 from analysis import origin  # noqa: E402
 from analysis.results import Run  # noqa: E402
@@ -93,9 +97,45 @@ def test_auto_is_three_times_the_least_value_seen():
     second.before()
     second.after()
     assert not any(slept) and second.found["limit_ns"] == 75 and second.disturbed() and second.once_more(1.0)
+    assert distance.spent_s({"waited_s": 2.0, "again": [{"wall_s": 3.0}]}) == 5.0 and distance.spent_s(None) == 0.0
+    siblings = distance.Limit()
+    siblings.seen(8)
+    assert siblings.ns == distance.NEAR_NS, "threads of one core are not what others are measured by"
     nothing = distance.Limit()
     distance.Distance(MEMEXT, nothing, looks(None), slept.append).before()
     assert not any(slept) and nothing.ns is None and distance.missing(MEMEXT, nothing) == ""
+
+
+def test_auto_knows_what_earlier_starts_saw():
+    run = {"kind": "run", "started_unix_s": 1e9, "cores": {"before_ns": 160, "after_ns": 30}}
+    wanted = distance.Limit()
+    wanted.seen_before([{"kind": "session"}, {"kind": "run", "started_unix_s": 1e9}, {**run, "cores": None}, {**run, "cores": {"before_ns": None, "after_ns": None}}, run], 1e9 + 60)
+    assert wanted.ns == 90
+    old = distance.Limit()
+    old.seen_before([run], 1e9 + 2 * distance.RECENT_S)
+    assert old.ns is None, "a folder of results may have come from another machine"
+
+
+@pytest.mark.machine
+@pytest.mark.parametrize("minutes, left_s", [(None, float("inf")), (10.0, 120.0), (0.5, 6.0)])
+def test_the_time_for_waiting_is_a_share_of_the_minutes(project, monkeypatch, minutes, left_s):  # noqa: F811
+    monkeypatch.setattr(distance, "ns", looks(25))
+    o = cli.options(["--core-latency", "80", *(["--minutes", str(minutes)] if minutes else [])])
+    a_plan = cli.plan.load(project / "probe.toml", "quick")
+    place = place_in(project)
+    place.near_cores = o.core_latency
+    cli.run_plans([a_plan], lambda p: place, "prog", o, [], stream=io.StringIO())
+    assert o.core_latency.left_s == left_s if minutes is None else left_s - 6 < o.core_latency.left_s <= left_s
+
+
+def test_the_night_passes_the_limit_on(monkeypatch, tmp_path):
+    called = []
+    monkeypatch.setattr(night.subprocess, "run", lambda words: called.append(words) or subprocess.CompletedProcess(words, 0))
+    for text in ("auto", "80"):
+        night.run("fig05", night.options(["--core-latency", text, "--results", str(tmp_path)]), 5, 10.0)
+        assert called[-1][called[-1].index("--core-latency") + 1] == text
+    night.run("fig05", night.options(["--results", str(tmp_path)]), 5, 10.0)
+    assert "--core-latency" not in called[-1]
 
 
 def test_all_runs_together_wait_no_longer_than_they_may(monkeypatch):
@@ -179,4 +219,5 @@ def test_the_page_tells_how_far_the_cores_were():
     told = origin.distance_of_cores([of(25, 25), of(25, 160, 2), of(27, 25, 1), Run({"cores": None}, Path()), Run({}, Path())])
     assert "25 ns (25 to 27)" in told and "before 3 runs" in told and "after 1 of them more than 2 times" in told
     assert "at most 80 ns (1.5 minutes in all). 2 runs were made again (3 times in all)" in told
+    assert "at most 75 to 81 ns" in origin.distance_of_cores([of(25, 25, limit=75.3), of(27, 25, limit=81.0), of(26, 25, limit=78.0)])
     assert "waited" not in origin.distance_of_cores([of(25, 25, limit=None)]) and origin.distance_of_cores([Run({}, Path())]) == ""

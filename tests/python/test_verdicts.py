@@ -437,6 +437,8 @@ def test_a_quick_run_leaves_open_what_it_does_not_run():
     row = verdicts.decide(BY_NAME["sweep"], hurried, published.read_all())
     assert (row.state, row.numbers) == (UNDECIDED, "not run: advice; --night decides")
     assert state("difference-grows", hurried) == UNDECIDED and state("hhrt-weak", hurried) == NOT_TESTED and state("aio-mmap", hurried) == CONFIRMED
+    skipped = fail(plan("fig07", *(group({"backend": b, "stencil": "star7", "size": "1GiB"}) for b in ("aio", "mmap"))), "skipped", "no root\n")
+    assert state("aio-mmap", {"fig07": replace(skipped["fig07"], scale="quick")}) == NOT_TESTED  # more time is no help
     assert state("sweep", {**results, **{"fig05": replace(results["fig07"], name="fig05", scale="quick")}}) == NOT_TESTED  # a part of the results is not quick
 
 
