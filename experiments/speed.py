@@ -63,7 +63,7 @@ def options():
                         "which would slow down the next run")
     p.add_argument("--output", default=os.path.join(ROOT, "results", "speed"), metavar="DIR", help="directory for the results (default: results/speed)")
     p.add_argument("--core-latency", type=distance.limit, metavar="NS",
-                   help="before each run, wait up to two minutes until a cache line goes from core to core within NS nanoseconds, and make a run again, at most twice, if it takes longer afterwards; auto: three times the least value seen (default: do not wait)")
+                   help="before each run, wait up to two minutes until a cache line goes from core to core within NS nanoseconds, and make a run of up to ten minutes again, at most twice, if it takes longer afterwards; auto: three times the least value seen (default: do not wait)")
     p.add_argument("--only", help="measure only runs whose name in the table begins with one of these words, separated by commas, e.g. normal,tiled,stream")
     p.add_argument("--no-system", action="store_true", help="set no memory limit around the runs, and keep the page cache")
     o = p.parse_args()

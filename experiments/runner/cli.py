@@ -36,7 +36,7 @@ def options(argv):
     p.add_argument("--probe", type=near.seconds, default=near.SECONDS, metavar="SECONDS",
                    help="before each run on aio and uring, measure the rates of this machine for SECONDS; predictions are then judged with current rates (default: %(default)g; 0: do not measure)")  # fmt: skip
     p.add_argument("--core-latency", type=distance.limit, metavar="NS",
-                   help="before each run, wait up to two minutes until a cache line goes from core to core within NS nanoseconds, and make a run again, at most twice, if it takes longer afterwards. "
+                   help="before each run, wait up to two minutes until a cache line goes from core to core within NS nanoseconds, and make a run of up to ten minutes again, at most twice, if it takes longer afterwards. "
                    "For virtual machines whose cores move (build/release/bench_latency prints the current value). auto: three times the least value seen, and at least 60. With --minutes, at most a fifth of the time that is left is spent so. "
                    "(default: do not wait)")  # fmt: skip
     p.add_argument("--only", help="run only configurations whose id contains this text")

@@ -3,7 +3,7 @@
 
 The cores of a virtual machine are threads of its host. The host may move them at any time, to cores that share an L3 cache or do not. Threads that work on the same data then become slower, and runs take 1.6 times as long
 (docs/notes/many-cores.md). So this time is measured right before and right after each run. With a limit (--core-latency) a run waits until the cores are near, at most PATIENCE_S. A run after which they are far is made again,
-at most AGAIN times; the last one counts, whatever it shows. A run that took longer than PATIENCE_S is not made again. This looks at the machine alone, and never at what a run took.
+at most AGAIN times; the last one counts, whatever it shows. This looks at the machine alone, but for one case: a run that took longer than LONG_S is not made again, for it would cost hours.
 
 The limit `auto` is MOVED times the least time that was seen, also by earlier starts on the same results, and at least NEAR_NS. Where cores do not move, the times differ by less, so no run waits: neither on one L3
 cache nor between sockets. With --minutes any limit may cost a share of that time (SHARE).
@@ -15,6 +15,7 @@ import time
 
 PROGRAM = "bench_latency"  # beside memext
 PATIENCE_S = 120.0
+LONG_S = 600.0
 SHARE = 0.2  # of the time that all runs may take: so much of it may be spent on waiting
 LOOK_S = 1.0  # from one look to the next while it waits
 AGAIN = 2
@@ -136,7 +137,7 @@ class Distance:
 
     def once_more(self, wall_s):
         """Notes a run that is made again. False if it was made often enough, took long, or nothing is left to wait with: where cores are never near, it would always be made again."""
-        if len(self.found["again"]) == AGAIN or wall_s > PATIENCE_S or self._impatient(self.found["waited_s"]) or self._spent_s() + wall_s > self.wanted.left_s:
+        if len(self.found["again"]) == AGAIN or wall_s > LONG_S or self._impatient(self.found["waited_s"]) or self._spent_s() + wall_s > self.wanted.left_s:
             return False
         self.found["again"].append({"before_ns": self.found["before_ns"], "after_ns": self.found["after_ns"], "wall_s": wall_s})
         return True

@@ -170,8 +170,9 @@ const struct mx_option mx_rows_plan[] = {
     {"rate", 0, MX_GROUP_RATES, BOTH | LOOPS, 0, 1, .take = mx_ask_real, FIELD(rate), .argument = "UPDATES/S",
      .unit = "cells per second", .range = "above 0", .initial = "measured or assumed",
      .summary = "Speed of the computation, for predictions.",
-     .more = "Without --rate, and without a calibration with your kernel, the tuner guesses the speed of "
-             "your kernel. For `memext wavefront` it is the speed of one thread."},
+     .more = "Without --rate, and without a calibration with your kernel, the tuner takes the time of tiles "
+             "that memext computed after it had compiled the kernel. For a .so, and for a described machine, "
+             "it guesses the speed. For `memext wavefront` it is the speed of one thread."},
     {"calibrate", 0, MX_GROUP_RATES, BOTH, TUNE, .take = mx_ask_flag, FIELD(calibrate),
      .summary = "Measures bandwidth and update rate in about 7 seconds, for later plans too.",
      .more = "First it measures each rate several times, in alternation, for about 4 seconds. The "

@@ -115,6 +115,7 @@ struct mx_engine_options {
     int32_t threads;                        /* >= 1 */
     int64_t iy, iz, slab, tile, ct, column; /* as in mx_plan, 0 = choose */
     int64_t levels, rows, planes;           /* hints: the most levels, rows and planes of a call */
+    double updates_per_s;   /* expected of all threads together, for efficiency(); 0 = a rate as star7's */
     struct mx_accel *accel; /* engine "device": the accelerator whose memory the views address; else NULL */
 };
 

@@ -2,6 +2,8 @@
 /* tiled_sizes.c - the sizes that the tiled engine chooses, and what others cost. */
 #include "engine/tiled.h"
 
+#include <math.h>
+
 /* The defaults were measured (512^2 to 2048^2 cells a plane, 1 MiB of L2, 32 MiB of L3 shared with others).
  *
  * In place: as many rows as the kernel does together, for tiles are read and written from one strip to the
@@ -230,15 +232,25 @@ struct mx_engine_options mx_tiled_of_tile(const struct mx_engine_options *o) {
 
 /* A tile of s planes and c levels reads, beside what it computes, 2h planes below each level and, from DRAM,
  * its first level; r rows make few tiles, and the threads share them badly; rows of whole pages compete for
- * L1. Measured on 512^2 cells a plane (s = 2 to 16; 4 to 64 levels a call; 64 to 510 rows; h = 1): time per
- * update goes as (1 + 2.7/s) (1 + 2.4/c) (1 + 8/r), and 1.15 for such rows (1.00 to 1.04 beside an L2 of
- * 2 MiB: docs/notes/kernels.md, "Cubes"). With h the time of the cells grows as well as those planes: in
- * rings of star13 and star25 the loss is 1 + 2/s to 1 + 2.7/s. High tiles, which lie in L3 and do more for
- * each line, lose 1 + 0.8 h/s (wave of order 8, s = 12 to 64). */
-static double tile_seconds(const struct mx_engine_options *o, int64_t slab, int64_t levels, int64_t rows) {
-    const double planes = has_high_tiles(o) ? 0.8 * o->problem->h : 2.7;
-    return (1 + planes / (double)slab) * (1 + 2.4 / (double)levels) * (1 + 8 / (double)rows);
+ * L1. Measured with star7 in f64 on 512^2 cells a plane (s = 2 to 16; 4 to 64 levels a call; 64 to 510 rows):
+ * time per update goes as (1 + 2.7/s) (1 + 2.4/c) (1 + 8/r), and 1.15 for such rows (1.00 to 1.04 beside an
+ * L2 of 2 MiB: docs/notes/kernels.md, "Cubes"). What a tile reads beside its cells takes a time of its own.
+ * So it costs a kernel that computes longer for each byte a smaller share; star7 computes 32 bytes in a
+ * nanosecond. And it costs more the more planes there are, by h^0.7 in rings of 8 kernels with h = 1, 4, 8
+ * (docs/notes/kernels.md, "Slabs of few planes"). */
+static double share_of_bytes(const struct mx_engine_options *o) {
+    static const double star7_bytes_per_s = 32e9;
+    if (!(o->updates_per_s > 0)) return 1;
+    const double share =
+        (double)mx_step_bytes(o->problem) * o->updates_per_s / o->threads / star7_bytes_per_s;
+    /* Many threads have less bandwidth each, so that a low rate does not tell that computing takes long. */
+    return o->threads > FEW_THREADS && share < 1 ? 1 : share;
 }
+
+/* Time of an update, in that of one in many planes, levels and rows. */
+static double of_planes(double slab) { return 1 + 2.7 / slab; }
+static double of_levels(double levels) { return 1 + 2.4 / levels; }
+static double of_rows(double rows) { return 1 + 8 / rows; }
 
 /* Levels of a chunk, of as many chunks as the threads of a call need lines (plan_job). */
 static int64_t levels_of_chunk(const struct mx_engine_options *o, int64_t slab) {
@@ -254,10 +266,14 @@ double mx_tiled_efficiency(const struct mx_engine_options *o) {
     own.slab = 0;
     const int64_t ct = common_chunk(o), most = own_planes(&own);
     const int64_t slab = mx_min(mx_tiled_of_tile(o).slab, most), levels = levels_of_chunk(o, slab);
-    const double best = tile_seconds(o, most, ct, o->problem->ny);
-    const double given = tile_seconds(o, slab, levels, mx_max(1, mx_min(o->rows, o->problem->ny)));
-    const double whole_pages = has_large_l2(o) ? 1.03 : 1.15;
-    return best / given / (o->row_pitch_bytes % 4096 == 0 ? whole_pages : 1);
+    const int64_t ny = o->problem->ny, rows = mx_max(1, mx_min(o->rows, ny));
+    const double bytes = share_of_bytes(o), whole_pages = has_large_l2(o) ? 1.03 : 1.15;
+    const double thin = of_planes((double)slab) / of_planes((double)most) - 1;
+    const double shallow = of_levels((double)levels) / of_levels((double)ct) - 1;
+    /* One sum, so that the time of an update falls as the rate grows. */
+    const double more = (1 + pow(o->problem->h, 0.7) * thin) * (1 + shallow) - 1;
+    const double seconds = (1 + bytes * more) * (of_rows((double)rows) / of_rows((double)ny));
+    return 1 / seconds / (o->row_pitch_bytes % 4096 == 0 ? whole_pages : 1);
 }
 
 int64_t mx_tiled_column(const struct mx_engine_options *o) {

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <memext/backend.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@
 
 #define BUILD_PREFIX ".build-"
 #define LOCK_SUFFIX ".lock"
+/* Of struct seal. Part of the names, so that versions of memext do not replace each other's objects. */
+#define SEAL_FORMAT "2"
 
 /* What mkdtemp made and write_file filled: names are known, so nothing else is ever removed. */
 static void remove_directory(const char *directory) {
@@ -117,12 +120,12 @@ int mx_cache_work_in(const char *cache, mx_why *why, char *out, size_t capacity)
     return err;
 }
 
-/* What -march=native depends on: the first processor of /proc/cpuinfo, but for its clock. */
+/* What -march=native and times depend on: the first processor of /proc/cpuinfo, but for its clock. */
 static void hash_cpu(XXH3_state_t *state) {
     FILE *file = fopen("/proc/cpuinfo", "re");
     if (file == NULL) return;
-    static const char *const wanted[] = {"vendor_id", "cpu family", "model", "stepping", "flags",
-                                         "Features",  "CPU ",       "isa",   "uarch"};
+    static const char *const wanted[] = {"vendor_id",  "cpu family", "model", "stepping", "flags",
+                                         "cache size", "Features",   "CPU ",  "isa",      "uarch"};
     char line[8192];
     while (fgets(line, sizeof line, file) != NULL && line[0] != '\n')
         for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
@@ -156,6 +159,7 @@ int mx_cache_name(const struct compiler *c, const struct mx_text *source, const 
             hash_text(state, form->flags[k] != NULL ? form->flags[k] : "");
     }
     hash_cpu(state);
+    hash_text(state, SEAL_FORMAT);
     const XXH128_hash_t key = XXH3_128bits_digest(state);
     XXH3_freeState(state);
     return snprintf(out, capacity, "%s/%016llx%016llx.so", cache, (unsigned long long)key.high64,
@@ -178,13 +182,13 @@ static bool has_failed(int fd) {
 int mx_cache_claim(const char *name, const atomic_int *stop, mx_why *why, struct mx_cache_claim *out) {
     enum { STEP_NS = 5000000, MOST_STEPS = 12000 };
     const struct timespec step = {0, STEP_NS};
-    int32_t form;
+    struct mx_built ignored;
     out->fd = -1;
     if (snprintf(out->path, sizeof out->path, "%s" LOCK_SUFFIX, name) >= (int)sizeof out->path) return 0;
     const int fd = mx_retry(open(out->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     int err = fd < 0 ? -errno : try_lock(fd), slept = 0, waited = 0;
     for (; err == -EAGAIN && waited < MOST_STEPS && slept == 0 && !is_asked_to_end(stop); waited++) {
-        if (mx_cache_is_whole(name, &form)) break;
+        if (mx_cache_is_whole(name, &ignored)) break;
         slept = nanosleep(&step, NULL);
         err = try_lock(fd);
     }
@@ -202,16 +206,21 @@ void mx_cache_release(const struct mx_cache_claim *claim, bool failed) {
     close(claim->fd);
 }
 
-/* An object ends with the number of its form and a hash of what is before: one that is cut or changed is made
- * again and not loaded. */
+/* The end of an object. The hash is of everything before it. */
 struct seal {
     char magic[8];
     uint64_t form;
+    double cell_ns;
     uint64_t hash;
 };
 static const char seal_magic[8] = "MXKERNEL";
 
-bool mx_cache_is_whole(const char *path, int32_t *form) {
+static uint64_t hash_of(const struct mx_text *text, const struct seal *seal) {
+    const uint64_t of_seal = XXH3_64bits(seal, offsetof(struct seal, hash));
+    return XXH3_64bits_withSeed(text->data, text->bytes, of_seal);
+}
+
+bool mx_cache_is_whole(const char *path, struct mx_built *out) {
     struct stat s;
     struct mx_text text;
     if (lstat(path, &s) < 0 || !S_ISREG(s.st_mode) || s.st_uid != geteuid() ||
@@ -221,20 +230,22 @@ bool mx_cache_is_whole(const char *path, int32_t *form) {
     bool whole = text.bytes > sizeof seal;
     if (whole) {
         memcpy(&seal, text.data + text.bytes - sizeof seal, sizeof seal);
+        text.bytes -= sizeof seal;
         whole = memcmp(seal.magic, seal_magic, sizeof seal_magic) == 0 && seal.form < MX_FORMS &&
-                seal.hash == XXH3_64bits(text.data, text.bytes - sizeof seal);
+                seal.hash == hash_of(&text, &seal);
     }
     free(text.data);
-    if (whole) *form = (int32_t)seal.form;
+    if (whole) *out = (struct mx_built){(int32_t)seal.form, seal.cell_ns};
     return whole;
 }
 
-int mx_cache_seal(const char *path, int32_t form) {
+int mx_cache_seal(const char *path, const struct mx_built *built) {
     struct mx_text text;
     int err = mx_text_read(path, "the compiled kernel", NULL, &text);
     if (err < 0) return err;
-    struct seal seal = {.form = (uint64_t)form, .hash = XXH3_64bits(text.data, text.bytes)};
+    struct seal seal = {.form = (uint64_t)built->form, .cell_ns = built->cell_ns};
     memcpy(seal.magic, seal_magic, sizeof seal_magic);
+    seal.hash = hash_of(&text, &seal);
     int fd = mx_retry(open(path, O_WRONLY | O_CLOEXEC));
     err = fd < 0 ? -errno : mx_write_all(fd, &seal, sizeof seal, (off_t)text.bytes);
     if (fd >= 0 && close(fd) < 0 && err == 0) err = -errno;

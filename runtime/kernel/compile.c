@@ -175,9 +175,9 @@ static int compile_first(const struct mx_kernel_options *o, struct compiler *c, 
 }
 
 /* Compiles the other forms, one after the other: compilers take more memory than a small run has. Says which
- * of all is the fastest. One that does not compile is left out. */
+ * of all is the fastest, and how fast. One that does not compile is left out. */
 static int fastest(const struct mx_kernel_options *o, struct compiler *c, const char *directory,
-                   const struct names *n, const struct wanted *forms, mx_why *why, int32_t *number) {
+                   const struct names *n, const struct wanted *forms, mx_why *why, struct mx_built *built) {
     bool rows, blocks, in_blocks = false; /* if one row is in blocks, several rows are too */
     mx_forms_worth(n->object[forms->number[0]], &rows, &blocks);
     const char *path[MX_FORMS] = {n->object[forms->number[0]]};
@@ -195,22 +195,24 @@ static int fastest(const struct mx_kernel_options *o, struct compiler *c, const 
         compiled[k] = form;
         path[k++] = n->object[form];
     }
-    *number = compiled[mx_forms_fastest(path, compiled, k)];
+    const int32_t best = mx_forms_fastest(path, compiled, k, &built->cell_ns);
+    if (best < 0) return mx_fail(why, best, "interrupted while the kernel %.200s was timed", o->path);
+    built->form = compiled[best];
     return 0;
 }
 
-/* *number: the form whose object is sealed. */
+/* *built: of the object that is sealed. */
 static int compile(const struct mx_kernel_options *o, struct compiler *c, const struct mx_text *source,
-                   const char *directory, const struct wanted *forms, mx_why *why, int32_t *number) {
+                   const char *directory, const struct wanted *forms, mx_why *why, struct mx_built *built) {
     struct names *n = malloc(sizeof *n);
     if (n == NULL) return mx_fail(why, -ENOMEM, "no memory for the names of files");
     name_files(directory, n);
     int err = write_files(n, o->path, source);
     if (err < 0) mx_fail(why, err, "the kernel cannot be compiled in %.300s: %s", directory, strerror(-err));
-    *number = forms->number[0];
-    if (err == 0) err = compile_first(o, c, source, directory, n, *number, why);
-    if (err == 0 && forms->n > 1) err = fastest(o, c, directory, n, forms, why, number);
-    if (err == 0 && (err = mx_cache_seal(n->object[*number], *number)) < 0)
+    *built = (struct mx_built){.form = forms->number[0]};
+    if (err == 0) err = compile_first(o, c, source, directory, n, built->form, why);
+    if (err == 0 && forms->n > 1) err = fastest(o, c, directory, n, forms, why, built);
+    if (err == 0 && (err = mx_cache_seal(n->object[built->form], built)) < 0)
         mx_fail(why, err, "the compiled kernel cannot be stored in %.300s: %s", directory, strerror(-err));
     free(n);
     return err;
@@ -253,10 +255,15 @@ static bool has_whole_state(const char *source) {
     return false;
 }
 
+static void take_built(struct mx_object *object, const struct mx_built *built) {
+    object->form = mx_forms[built->form].text;
+    object->cell_ns = built->cell_ns;
+}
+
 static bool find(struct mx_object *object, const char *name) {
-    int32_t number = 0;
-    if (name[0] == 0 || !mx_cache_is_whole(name, &number)) return false;
-    object->form = mx_forms[number].text;
+    struct mx_built built;
+    if (name[0] == 0 || !mx_cache_is_whole(name, &built)) return false;
+    take_built(object, &built);
     snprintf(object->path, sizeof object->path, "%s", name);
     object->cached = true;
     mx_object_drop(object);
@@ -266,14 +273,14 @@ static bool find(struct mx_object *object, const char *name) {
 /* Makes the object, and puts it into the cache under this name unless it is "". */
 static int make(const struct mx_kernel_options *o, struct compiler *c, const struct mx_text *source,
                 const struct wanted *forms, const char *name, mx_why *why, struct mx_object *object) {
-    int32_t number = 0;
+    struct mx_built built = {0};
     snprintf(object->compiler, sizeof object->compiler, "%.*s", (int)strcspn(c->version.data, "\n"),
              c->version.data);
     object->compiled = true;
     c->wraps = has_whole_state(source->data);
-    int err = compile(o, c, source, object->directory, forms, why, &number);
-    object->form = mx_forms[number].text;
-    if (err == 0 && (err = publish(object, number, name)) < 0)
+    int err = compile(o, c, source, object->directory, forms, why, &built);
+    take_built(object, &built);
+    if (err == 0 && (err = publish(object, built.form, name)) < 0)
         mx_fail(why, err, "the path of the compiled kernel in %.200s is too long", object->directory);
     return err;
 }

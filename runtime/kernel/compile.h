@@ -45,9 +45,14 @@ int mx_cache_work_in(const char *cache, mx_why *why, char *out, size_t capacity)
 /* Makes the name of the object in the cache, for this compiler, text, machine and forms. */
 int mx_cache_name(const struct compiler *compiler, const struct mx_text *source, const struct wanted *forms,
                   const char *cache, char *out, size_t capacity);
-/* An object ends with the number of its form and a hash of everything before. One that was cut or changed is
+/* What is found out about an object when it is made, and kept in it. */
+struct mx_built {
+    int32_t form;   /* index of mx_forms */
+    double cell_ns; /* mx_forms_fastest; 0 = not measured */
+};
+/* An object ends with what is known of it and a hash of everything before. One that was cut or changed is
  * compiled again, and not loaded. */
-bool mx_cache_is_whole(const char *path, int32_t *form);
+bool mx_cache_is_whole(const char *path, struct mx_built *out);
 /* The right to make the object of this name, so that ranks and other processes that need it at the same time
  * do not make it too. */
 struct mx_cache_claim {
@@ -59,6 +64,6 @@ struct mx_cache_claim {
  * sentence: a signal, or *stop (may be NULL) is not 0. */
 int mx_cache_claim(const char *name, const atomic_int *stop, mx_why *why, struct mx_cache_claim *out);
 void mx_cache_release(const struct mx_cache_claim *claim, bool failed);
-int mx_cache_seal(const char *path, int32_t form);
+int mx_cache_seal(const char *path, const struct mx_built *built);
 
 #endif

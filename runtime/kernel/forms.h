@@ -4,15 +4,15 @@
  * A form is a number of rows that one pass over x computes together, so that they share what they read, and a
  * width of vectors. In blocks, neighbours in x come from registers. All forms do the same operations in the
  * same order, so they give the same bits. The fastest depends on the kernel, the compiler and the processor,
- * and is measured.
+ * and is measured. So is how long a step takes: the tuner plans with that.
  */
 #ifndef MX_KERNEL_FORMS_H
 #define MX_KERNEL_FORMS_H
 
 #include "kernel/private.h"
 
-/* For tests and benchmarks: the variable that names the only form to compile. Unset or empty: the fastest
- * form. */
+/* For tests and benchmarks: the variable that names the only form to compile, which is not timed. Unset or
+ * empty: the fastest form. */
 #define MX_FORM_VARIABLE "MEMEXT_ROWS"
 
 enum { MX_FORMS = 8, MX_FORM_FLAGS = 3 };
@@ -37,7 +37,10 @@ void mx_forms_worth(const char *first, bool *rows, bool *blocks);
 
 /* Returns the index of the fastest of n objects of one kernel. Each is in another form: number[i] of
  * mx_forms. They are measured for some milliseconds in a child process. 0 (the first) unless another one is
- * clearly faster, and if one of them cannot be loaded, crashes or does not end. */
-int32_t mx_forms_fastest(const char *const *path, const int32_t *number, int32_t n);
+ * clearly faster, and if one of them cannot be loaded, crashes or does not end. -EINTR: a signal. *cell_ns:
+ * the time of a step of one cell on one core, in tiles, in that form (struct mx_system, cell_ns); 0 where it
+ * was not measured.
+ */
+int32_t mx_forms_fastest(const char *const *path, const int32_t *number, int32_t n, double *cell_ns);
 
 #endif

@@ -168,6 +168,7 @@ static int open_kernel(struct mx_loaded *l, const struct mx_kernel_options *o, m
     err = mx_isolate(load_in_child, &loading, subject, 30, why);
     if (err == 0) err = mx_kernel_load(l->object.path, o->path, why, &l->system, &loading.handle);
     l->handle = loading.handle;
+    l->system.cell_ns = l->object.cell_ns;
     mx_object_drop(&l->object);
     return err == 0 ? take_params(&l->system, o, why) : err;
 }
@@ -212,6 +213,7 @@ static int replace_object(struct mx_loaded *l, const struct mx_text *text, mx_wh
         memcpy(l->system.row, s->row, sizeof s->row);
         for (int32_t i = 0; i < s->n_reduce; i++) l->system.reduce[i].value = s->reduce[i].value;
         l->object = object;
+        l->system.cell_ns = object.cell_ns;
         void *const old = l->handle;
         l->handle = handle, handle = old;
     }

@@ -32,6 +32,7 @@ struct mx_object {
     char directory[PATH_MAX]; /* temporary, removed with mx_object_drop; "" = none */
     char compiler[128];
     const char *form; /* the form of its row functions, in words; NULL = the user built it */
+    double cell_ns;   /* struct mx_system, cell_ns */
     bool compiled, cached;
 };
 int mx_object_make(const struct mx_kernel_options *options, const struct mx_text *source, mx_why *why,

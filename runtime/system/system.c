@@ -127,6 +127,11 @@ int64_t mx_fixed_cell_bytes(const struct mx_problem *p) {
     return bytes;
 }
 
+int64_t mx_step_bytes(const struct mx_problem *p) {
+    const int64_t both = mx_cell_bytes(p, 0) + mx_cell_bytes(p, 1), old = mx_reads_old(p) ? 2 : 1;
+    return mx_levels_a_step(p) * (mx_fixed_cell_bytes(p) + both / 2 * (1 + old));
+}
+
 int32_t mx_loaded_count(const struct mx_problem *p) {
     int32_t n = 0;
     for (int32_t i = 0; i < mx_fixed_count(p); i++) n += !mx_is_profile(p, i);

@@ -105,6 +105,7 @@ struct mx_system {
                                                            staggered: B from A, then A from B */
     struct mx_profile profile[MX_MAX_FIXED];            /* of the fields of C that are profiles in this run */
     uint64_t identity;                                  /* of the kernel's source text: XXH3-64 */
+    double cell_ns; /* a step of a cell on one core, in tiles, measured after compilation; 0 = not measured */
     int32_t n_reduce;
     struct mx_reduce reduce[MX_MAX_REDUCES];
     const char *text; /* that source text, for the compilers of accelerators; NULL = a .so of the user */
@@ -277,6 +278,9 @@ int64_t mx_fixed_slot_bytes(const struct mx_fixed_layout *fixed, int64_t rows);
 /* Return the bytes of one cell, of all fields: of array A (0) or B (1); of C without profiles. */
 int64_t mx_cell_bytes(const struct mx_problem *problem, int array);
 int64_t mx_fixed_cell_bytes(const struct mx_problem *problem);
+/* Returns the bytes that a step of one cell reads and writes: each level reads one array, writes the other,
+ * reads C, and reads what it writes if the form says so. 16 for a built-in stencil in f64. */
+int64_t mx_step_bytes(const struct mx_problem *problem);
 
 /* floor((a*i + b) / m) summed over i = 0..n-1; n, a, b >= 0, m > 0. O(log). */
 int64_t mx_floor_sum(int64_t n, int64_t m, int64_t a, int64_t b);

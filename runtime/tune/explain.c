@@ -29,8 +29,12 @@ static void say_problem(FILE *f, const struct mx_tune_request *q, const struct m
 }
 
 static void say_rates(FILE *f, const struct mx_rates *r) {
-    static const char *const sources[] = {"assumed; --calibrate measures it", "measured before",
-                                          "measured now", "given"};
+    static const char *const sources[] = {
+        [MX_RATES_DEFAULT] = "assumed; --calibrate measures it",
+        [MX_RATES_TIMED] = "tiled: from tiles, timed after compilation; --calibrate measures all",
+        [MX_RATES_CACHED] = "measured before",
+        [MX_RATES_MEASURED] = "measured now",
+        [MX_RATES_GIVEN] = "given"};
     fprintf(f, "device    read %.2f, write %.2f, both together %.2f GB/s (%s)\n", r->read_bytes_per_s / 1e9,
             r->write_bytes_per_s / 1e9, r->mixed_bytes_per_s / 1e9, sources[r->device_source]);
     fprintf(f, "compute   tiled %.2f, iblock %.2f (slab by slab %.2f) Gupdates/s, copy %.1f GB/s (%s)\n",

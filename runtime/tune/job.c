@@ -43,6 +43,8 @@ static struct mx_engine_options engine_options(const struct job *job, const stru
     e.levels = mx_max(1, mx_min(plan->bt, job->stretch));
     e.rows = mx_min(plan->by, job->problem.ny);
     e.planes = mx_min(plan->bz, job->problem.nz);
+    const struct mx_tune_accel *a = job->request->accel;
+    e.updates_per_s = a != NULL && a->updates_per_s > 0 ? a->updates_per_s : job->rates.tiled_updates_per_s;
     return e;
 }
 

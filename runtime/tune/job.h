@@ -115,4 +115,8 @@ struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
                              const struct mx_layout *layout, const struct mx_shape *shape,
                              const struct mx_traffic *traffic);
 
+/* Returns the seconds of transfers and computing that overlap, from the seconds of each (0 or more): at least
+ * the longer one, at most 1.26 times that. Grows with both, so that bounds of plans stay bounds. */
+double mx_predict_overlap(const struct job *job, double io_s, double compute_s);
+
 #endif

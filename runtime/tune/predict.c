@@ -234,6 +234,21 @@ static void predict_there(const struct job *job, const struct mx_plan *plan, con
     s->total_s = mx_max_real(mx_max_real(s->io_s, busy) + s->lag_s, s->link_s) + s->edge_s;
 }
 
+/* Seconds of transfers beside computing. A front of slabs is one or two slabs ahead of its loads. A load that
+ * takes longer than usual is then waited for, although the mean load is faster than computing; and the other
+ * way round. The norm of order 3 is 1.26 times the longer one where both are alike, 1.12 where one has three
+ * quarters of the other and 1.04 where it has half. Of 42 measured plans of stream on two machines the longer
+ * one alone is 18 % off in the median, the norm 14 %; with one slab ahead 15 % and 11 %
+ * (docs/notes/predictions.md). The other algorithms have whole Blocks ahead, and are predicted better by the
+ * longer one; an accelerator has a pipeline of its own (predict_there). */
+double mx_predict_overlap(const struct job *job, double io_s, double compute_s) {
+    const double longer = mx_max_real(io_s, compute_s);
+    const bool transfers = job->request->style == MX_TUNE_TRANSFER && job->request->accel == NULL;
+    if (!job->strategy->thin_slabs || !transfers || longer <= 0) return longer;
+    const double share = mx_min_real(io_s, compute_s) / longer;
+    return longer * cbrt(1 + share * share * share);
+}
+
 /* What a rank waits for when it could begin a sweep with that of the rank below at an end. That one's last
  * planes went while it stored them, one after the other, and are needed while this one's front goes through
  * them, from nothing at the first to half of the levels at the last: a quarter of the work of so many planes.
@@ -241,7 +256,8 @@ static void predict_there(const struct job *job, const struct mx_plan *plan, con
 static double lag_of_sweep(const struct mx_seconds *s, double sweeps, double planes, double all_planes,
                            double link_plane_s, double latency_s) {
     const double compute = s->compute_s / (sweeps * all_planes);
-    const double whole = mx_max_real(s->io_s + s->stall_s, s->compute_s + s->copy_s + s->cores_s);
+    const double whole =
+        mx_max_real(s->io_s + s->stall_s, s->compute_s + s->copy_s + s->cores_s) + s->hindrance_s;
     const double behind = mx_max_real(link_plane_s - whole / (sweeps * all_planes), 0);
     return mx_max_real(latency_s + link_plane_s + (planes - 1) * behind - planes * compute / 4, 0);
 }
@@ -274,20 +290,6 @@ static void predict_link(const struct job *job, const struct mx_shape *shape, co
     s->lag_s = message + (ring ? (sweeps - 1) * lag : mx_max_real(behind * lag, commits ? around : 0));
 }
 
-/* Seconds of transfers beside computing. A front of slabs is one or two slabs ahead of its loads. A load that
- * takes longer than usual is then waited for, although the mean load is faster than computing; and the other
- * way round. The norm of order 3 is 1.26 times the longer one where both are alike, 1.12 where one has three
- * quarters of the other and 1.04 where it has half. Of 42 measured plans of stream on two machines the longer
- * one alone is 18 % off in the median, the norm 14 %; with one slab ahead 15 % and 11 %
- * (docs/notes/predictions.md). The other algorithms have whole Blocks ahead, and are predicted better by the
- * longer one. */
-static double beside(const struct job *job, double io_s, double compute_s) {
-    const double longer = mx_max_real(io_s, compute_s);
-    if (!job->strategy->thin_slabs || job->request->style != MX_TUNE_TRANSFER || longer <= 0) return longer;
-    const double share = (io_s < compute_s ? io_s : compute_s) / longer;
-    return longer * cbrt(1 + share * share * share);
-}
-
 struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
                              const struct mx_layout *layout, const struct mx_shape *shape,
                              const struct mx_traffic *t) {
@@ -304,8 +306,7 @@ struct mx_seconds mx_predict(const struct job *job, const struct mx_plan *plan,
             ((double)t->read_bytes + (double)t->write_bytes) * job->rates.byte_core_s / (double)job->threads;
     }
     const double moving = s.io_s + s.stall_s, computing = s.compute_s + s.copy_s + s.cores_s;
-    if (job->request->accel == NULL)
-        s.hindrance_s = beside(job, moving, computing) - mx_max_real(moving, computing);
+    s.hindrance_s = mx_predict_overlap(job, moving, computing) - mx_max_real(moving, computing);
     predict_link(job, shape, t, &s);
     s.total_s = mx_max_real(mx_max_real(moving, computing) + s.hindrance_s + s.lag_s, s.link_s) + s.edge_s;
     if (job->request->accel != NULL) predict_there(job, plan, layout, shape, t, &s);

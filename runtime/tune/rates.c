@@ -21,10 +21,8 @@
 
 const char *mx_rates_source_name(enum mx_rates_source source) {
     static const char *const names[] = {
-        [MX_RATES_DEFAULT] = "default",
-        [MX_RATES_CACHED] = "cached",
-        [MX_RATES_MEASURED] = "measured",
-        [MX_RATES_GIVEN] = "given",
+        [MX_RATES_DEFAULT] = "default",   [MX_RATES_TIMED] = "timed", [MX_RATES_CACHED] = "cached",
+        [MX_RATES_MEASURED] = "measured", [MX_RATES_GIVEN] = "given",
     };
     return names[source];
 }
@@ -88,20 +86,31 @@ void mx_rates_complete(struct mx_rates *r, int32_t threads) {
 }
 
 double mx_rates_share(const struct mx_problem *p) {
-    if (p->system == NULL) return 1;
-    const int64_t both = mx_cell_bytes(p, 0) + mx_cell_bytes(p, 1), old = mx_reads_old(p) ? 2 : 1;
-    /* A level reads one array, writes the other, reads C, and what it writes if the form says so. */
-    const int64_t bytes = mx_levels_a_step(p) * (mx_fixed_cell_bytes(p) + both / 2 * (1 + old));
+    const int64_t bytes = p->system != NULL ? mx_step_bytes(p) : 0;
     return bytes > 0 ? 16.0 / (double)bytes : 1;
 }
 
-void mx_rates_of_problem(struct mx_rates *r, const struct mx_problem *problem, int32_t threads) {
+/* Seconds that a core takes for a step of a cell in engine tiled. */
+static double timed_seconds(const struct mx_problem *p, double cell_ns) {
+    const double wide = p->h > 1 ? MX_TIMED_WIDE_FACTOR : 1;
+    return 1e-9 * (wide * cell_ns + MX_TIMED_BYTE_NS * (double)mx_step_bytes(p));
+}
+
+void mx_rates_of_problem(struct mx_rates *r, const struct mx_problem *problem, int32_t threads,
+                         double cell_ns) {
     const double share = mx_rates_share(problem) * threads;
-    if (problem->system == NULL && problem->h == 1) return;
-    if (problem->system != NULL && !(r->iblock_updates_per_s > 0))
-        r->iblock_updates_per_s = MX_DEFAULT_IBLOCK_UPDATES_PER_S_AND_CORE * share;
-    if (!(r->tiled_updates_per_s > 0))
-        r->tiled_updates_per_s = MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE * MX_DEFAULT_TILED_SHARE * share;
+    const struct mx_system *s = problem->system;
+    if (s == NULL && problem->h == 1) return;
+    if (!(r->tiled_updates_per_s > 0)) {
+        const bool timed = cell_ns > 0;
+        r->tiled_updates_per_s =
+            timed ? threads / timed_seconds(problem, cell_ns)
+                  : MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE * MX_DEFAULT_TILED_SHARE * share;
+        if (timed && r->compute_source == MX_RATES_DEFAULT) r->compute_source = MX_RATES_TIMED;
+    }
+    if (s != NULL && !(r->iblock_updates_per_s > 0))
+        r->iblock_updates_per_s =
+            mx_min_real(MX_DEFAULT_IBLOCK_UPDATES_PER_S_AND_CORE * share, r->tiled_updates_per_s);
 }
 
 /* ------------------------------------------------------------------ keys */

@@ -81,7 +81,8 @@ int mx_tune_complete(const struct mx_tune_request *request, mx_why *why, struct 
     if (err == 0) err = c.tuner = find_tuner(q, why);
     if (err < 0) return err;
     if (q->threads <= 0) q->threads = (int32_t)mx_max(1, q->machine->cores);
-    mx_rates_of_problem(&q->rates, q->problem, q->threads);
+    const struct mx_system *s = q->problem->system;
+    mx_rates_of_problem(&q->rates, q->problem, q->threads, s == NULL || q->elsewhere ? 0 : s->cell_ns);
     mx_rates_complete(&q->rates, q->threads);
     if ((err = find_engine(q, why)) < 0) return err;
     if (q->dram_bytes == 0) q->dram_bytes = mx_machine_dram_bytes(q->machine);

@@ -34,7 +34,7 @@ bool mx_job_measure(const struct job *job, const struct mx_plan *plan, struct op
     o.cost = o.moved_bytes;
     if (mx_job_by_seconds(job)) {
         struct mx_seconds s = mx_predict(job, &o.plan, layout, &o.shape, &o.traffic);
-        o.cost = fmax(fmax(s.io_s, s.compute_s) + s.lag_s, s.link_s);
+        o.cost = mx_max_real(mx_predict_overlap(job, s.io_s, s.compute_s) + s.lag_s, s.link_s);
     }
     if (job->by_dram) o.cost = (double)(job->request->accel != NULL ? o.device_bytes : o.dram_bytes);
     *out = o;

@@ -30,8 +30,9 @@ enum { MX_TUNE_CACHE_SHARE = 4 };
 
 /* ------------------------------------------------------------------ rates */
 
-enum mx_rates_source { MX_RATES_DEFAULT, MX_RATES_CACHED, MX_RATES_MEASURED, MX_RATES_GIVEN };
-/* "default" "cached" "measured" "given". */
+enum mx_rates_source { MX_RATES_DEFAULT, MX_RATES_TIMED, MX_RATES_CACHED, MX_RATES_MEASURED, MX_RATES_GIVEN };
+/* "default" "timed" "cached" "measured" "given". Timed: from tiles that were computed when a kernel was
+ * compiled (struct mx_system, cell_ns). */
 const char *mx_rates_source_name(enum mx_rates_source source);
 
 /* Sizes of the tiled engine: planes of a slab, rows of a tile, levels of a chunk. */
@@ -78,6 +79,12 @@ struct mx_rates {
  * 0.3 to 0.7.) So do built-in stencils of radius 2 and more, which have tiles in two arrays. (Two cores,
  * AVX-512: star13 in f64 0.3 to 0.4 of star7.) */
 #define MX_DEFAULT_TILED_SHARE 0.4
+/* Where the time of a cell in tiles is known (struct mx_system, cell_ns), a core takes in engine tiled that
+ * time, or longer by this factor where the radius is 2 or more, and so many nanoseconds for each byte of the
+ * cell that a step reads and writes (mx_rates_share). For 16 kernels of radius 1 to 8 the median error is 8 %
+ * (docs/notes/predictions.md). */
+#define MX_TIMED_WIDE_FACTOR 1.45
+#define MX_TIMED_BYTE_NS 0.012
 
 /* Fills the fields that are 0: from fields that are set if one follows from another (mixed = the harmonic
  * mean of read and write, slab = iblock), otherwise from the defaults above. threads >= 1. */
@@ -86,10 +93,11 @@ void mx_rates_complete(struct mx_rates *rates, int32_t threads);
 /* Returns the guessed rate of a user's kernel, as a share of that of a built-in stencil. It is guessed from
  * the bytes that a step of one cell reads and writes (star7 in f64: 16). 1 without a system. */
 double mx_rates_share(const struct mx_problem *problem);
-/* For systems, and stencils of radius 2 and more: fills compute rates that are 0 from the defaults and these
- * shares. Call it before mx_rates_complete.
- */
-void mx_rates_of_problem(struct mx_rates *rates, const struct mx_problem *problem, int32_t threads);
+/* For systems, and stencils of radius 2 and more: fills compute rates that are 0. That of engine tiled comes
+ * from cell_ns (struct mx_system), or else, where that is 0, from the defaults and these shares. Call it
+ * before mx_rates_complete. */
+void mx_rates_of_problem(struct mx_rates *rates, const struct mx_problem *problem, int32_t threads,
+                         double cell_ns);
 
 /* The cache of measured rates: ${XDG_CACHE_HOME:-~/.cache}/memext/rates.json, one object {"device": {KEY:
  * rates}, "compute": {KEY: rates}}. A KEY contains everything that the figures depend on, so that a changed
@@ -247,11 +255,12 @@ struct mx_tune_request {
     const struct mx_tune_accel *accel; /* NULL = Blocks are in DRAM */
     struct mx_tune_link link;          /* with several ranks, of which the problem is one's part */
     bool exhaustive; /* search every combination instead of the reduced, equally exact set */
+    bool elsewhere;  /* the machine is described: what was timed on this one tells nothing */
     int32_t threads; /* 0 = machine->cores */
 };
 
 /* Predicted duration of the stencil phase. total_s = max(io + stall, compute + copy + cores) where they
- * overlap, for stream up to 1.26 times that (predict.c, beside), plus what never overlaps; of ranks
+ * overlap, for stream up to 1.26 times that (mx_predict_overlap), plus what never overlaps; of ranks
  * max(that + lag, link). */
 struct mx_seconds {
     double io_s, compute_s, copy_s;

@@ -62,7 +62,7 @@ def test_a_run_is_not_made_again_once_the_patience_is_over():
     cores.after()
     assert cores.disturbed() and not cores.once_more(1.0)
     cores.found["waited_s"] = 0.0
-    assert not cores.once_more(distance.PATIENCE_S + 1), "a run of hours is not made three times"
+    assert not cores.once_more(distance.LONG_S + 1), "a run of hours is not made three times"
     assert cores.once_more(1.0) and cores.once_more(1.0) and not cores.once_more(1.0)
 
 

@@ -334,13 +334,14 @@ def test_a_new_version_of_the_compiler_counts(kernel, tmp_path):
     assert len(kernel.entries()) == 2
 
 
-@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "grown"])
+@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "grown", "time", "older"])
 def test_a_damaged_entry_is_made_again(kernel, damage):
     path = kernel.write(GOOD)
     kernel("build", path)
     entry, = kernel.entries()
     data = entry.read_bytes()
-    entry.write_bytes({"cut": data[:-200], "changed": data[:3000] + b"?" + data[3001:], "empty": b"", "grown": data + b"x"}[damage])
+    entry.write_bytes({"cut": data[:-200], "changed": data[:3000] + b"?" + data[3001:], "empty": b"", "grown": data + b"x",
+                       "time": data[:-16] + b"?" + data[-15:], "older": data[:-16] + data[-8:]}[damage])  # the end: magic, form, time of a step, hash
     assert "compiled by" in kernel("build", path).stdout
     assert kernel.entries() == [entry] and entry.read_bytes() == data
     assert "nothing wrong" in kernel("check", path).stdout

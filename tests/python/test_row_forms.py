@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The forms of row functions, of which the fastest is kept: the same bits in all of them, over any rows; and which one is kept."""
+import json
 import os
+import pathlib
 import random
 import re
 import shutil
@@ -153,6 +155,34 @@ def test_the_fastest_is_kept_and_found_again(compiled, tmp_path):
     assert object_of(compiled(path, "2n")) != object_of(first), "an object of one form was taken for the fastest"
     assert "2 rows in a pass, vectors of 32 bytes" in compiled(path, "2n").stdout
     assert not list((tmp_path / "cache/memext/kernels").glob(".build-*"))
+
+
+TIME = re.compile(r"^good: a step of a cell takes a core (\S+) ns, in tiles$", re.M)
+
+
+def test_the_time_of_a_step_is_kept_and_plans_are_made_with_it(compiled, memext, tmp_path):
+    path, other = tmp_path / "good.c", tmp_path / "much.c"
+    path.write_text(GOOD % "SET(u, 0.5 * AT(u, 0, 0, 0));")
+    other.write_text(GOOD % MUCH)
+    times = {}
+    for kernel in (path, other):
+        first, again = compiled(kernel, None), compiled(kernel, None)
+        times[kernel] = float(TIME.search(first.stdout)[1])
+        assert TIME.search(again.stdout)[0] == TIME.search(first.stdout)[0]
+    assert times[other] > 20 * times[path] > 0  # 200 calls of libm against a multiplication
+    assert not TIME.search(compiled(path, "2n").stdout), "a form that was asked for is not timed"
+    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "MEMEXT_ROWS": ""}
+    for kernel, ns in times.items():
+        rates = json.loads(memext("tune", "--kernel", kernel, "-n", 254, 254, 254, "-t", 8, "--threads", 2, "--json", "-", env=env).stdout)["rates"]
+        assert rates["compute_source"] == "timed" and rates["device_source"] == "default"
+        assert rates["tiled_updates_per_s"] == pytest.approx(2e9 / (ns + 16 * 0.012), rel=0.01)  # ns has three digits
+        assert rates["iblock_updates_per_s"] <= rates["tiled_updates_per_s"]
+    described = memext("tune", "--kernel", path, "-n", 254, 254, 254, "-t", 8, "--cores", 64, "--dram", "1GiB", "--json", "-", env=env)
+    assert json.loads(described.stdout)["rates"]["compute_source"] == "default", "what was timed here tells nothing of another machine"
+    built = object_of(compiled(path, None))
+    user = tmp_path / "user.so"
+    user.write_bytes(pathlib.Path(built).read_bytes())
+    assert json.loads(memext("tune", "--kernel", user, "-n", 254, 254, 254, "-t", 8, "--json", "-", env=env).stdout)["rates"]["compute_source"] == "default"
 
 
 def test_a_form_that_does_not_compile_is_left_out(compiled, tmp_path):

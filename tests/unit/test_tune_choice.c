@@ -22,13 +22,33 @@ Test(tune, rates_of_kernels) {
     make_system(&p, MX_LEAPFROG, &system);
     system.n_fixed = 1, system.fixed[0].dtype = MX_F64;
     cr_expect(mx_rates_share(&p) == 0.5);
-    mx_rates_of_problem(&r, &p, 4);
+    mx_rates_of_problem(&r, &p, 4, 0);
     mx_rates_complete(&r, 4);
     cr_expect(r.iblock_updates_per_s == 5e6);
     const double share = MX_DEFAULT_TILED_SHARE;
     cr_expect_float_eq(r.tiled_updates_per_s, 2 * share * MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE, 1);
     make_system(&p, MX_STAGGERED, &system);
     cr_expect(mx_rates_share(&p) == 16.0 / 48);
+}
+
+/* A kernel that was timed on tiles has the rate of these: of engine iblock too, where that is less than what
+ * its bytes suggest. Rates that were measured or given stay. */
+Test(tune, rates_of_timed_kernels) {
+    static const double times[] = {0.2, 1, 30, 30};
+    for (int i = 0; i < 4; i++) {
+        struct mx_problem p = make_problem(64, 64, 64, 1, i == 3 ? 2 : 1, 8);
+        struct mx_system system;
+        make_system(&p, MX_JACOBI, &system);
+        struct mx_rates r = {0}, given = {.tiled_updates_per_s = 7e8, .compute_source = MX_RATES_GIVEN};
+        mx_rates_of_problem(&r, &p, 4, times[i]);
+        const double ns = times[i] * (i == 3 ? MX_TIMED_WIDE_FACTOR : 1) + 16 * MX_TIMED_BYTE_NS,
+                     tiled = 4e9 / ns, iblock = 4 * MX_DEFAULT_IBLOCK_UPDATES_PER_S_AND_CORE;
+        cr_expect_float_eq(r.tiled_updates_per_s, tiled, 1);
+        cr_expect_float_eq(r.iblock_updates_per_s, fmin(tiled, iblock), 1);
+        cr_expect_str_eq(mx_rates_source_name(r.compute_source), "timed");
+        mx_rates_of_problem(&given, &p, 4, times[i]);
+        cr_expect(given.tiled_updates_per_s == 7e8 && given.compute_source == MX_RATES_GIVEN);
+    }
 }
 
 /* A built-in stencil of radius 2 and more has tiles in two arrays, so that it is guessed to be slower. */
@@ -40,12 +60,12 @@ Test(tune, rates_of_stencils) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mx_problem p = make_problem(64, 64, 64, 1, rows[i].h, 8);
         struct mx_rates r = {0}, given = {.tiled_updates_per_s = 7e8};
-        mx_rates_of_problem(&r, &p, 4);
+        mx_rates_of_problem(&r, &p, 4, 0);
         mx_rates_complete(&r, 4);
         cr_expect_float_eq(r.tiled_updates_per_s, 4 * rows[i].share * MX_DEFAULT_TILED_UPDATES_PER_S_AND_CORE,
                            1);
         cr_expect_float_eq(r.iblock_updates_per_s, 4 * MX_DEFAULT_IBLOCK_UPDATES_PER_S_AND_CORE, 1);
-        mx_rates_of_problem(&given, &p, 4);
+        mx_rates_of_problem(&given, &p, 4, 0);
         cr_expect(given.tiled_updates_per_s == 7e8);
     }
 }
@@ -317,13 +337,48 @@ Test(tune, transfers_beside_computing) {
                                     .algorithm = i % 2 == 0 ? "stream" : "skewed-min",
                                     .rates = {.read_bytes_per_s = 9e9, .write_bytes_per_s = 9e9}};
         q.rates.mixed_bytes_per_s = 0.4e9 * (1 << i);
-        const struct mx_seconds s = tuned(&q, "").seconds;
+        const struct mx_tune_result r = tuned(&q, "");
+        const struct mx_seconds s = r.seconds;
         const double io = s.io_s + s.stall_s, compute = s.compute_s + s.copy_s + s.cores_s,
                      longer = fmax(io, compute), both = s.total_s - s.edge_s,
                      norm = cbrt(pow(io, 3) + pow(compute, 3));
         cr_expect(fabs(both / (i % 2 == 0 ? norm : longer) - 1) < 1e-9, "%d: %g and %g s, in all %g", i, io,
                   compute, both);
         cr_expect(longer <= both && both <= 1.26 * longer);
+        char *text = mx_tune_explain(&q, &r);
+        cr_assert(text != NULL);
+        cr_expect((strstr(text, "because they hinder each other") != NULL) == (both - longer >= 0.05), "%s",
+                  text);
+        free(text);
+    }
+}
+
+/* Levels of a periodic grid trade transfers for cells that are computed twice. From a slow device to a fast
+ * one no other number of levels takes less time by the same prediction. */
+Test(tune, levels_of_periodic_grids) {
+    struct mx_machine m = {.cores = 2, .sockets = 1, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20};
+    struct mx_problem p = make_problem(126, 126, 254, 60, 1, 8);
+    p.sides.side[MX_DIM_Z][0] = p.sides.side[MX_DIM_Z][1] = MX_SIDE_PERIODIC;
+    int64_t before = 0;
+    for (double speed = 16e9; speed > 1e8; speed /= 1.5) {
+        struct mx_tune_request q = {.problem = &p,
+                                    .machine = &m,
+                                    .dram_bytes = 96 * MIB,
+                                    .offset_align_bytes = 512,
+                                    .algorithm = "stream",
+                                    .rates = {.read_bytes_per_s = speed, .write_bytes_per_s = speed}};
+        const struct mx_tune_result r = tuned(&q, "");
+        cr_expect(r.plan.bt >= before, "at %g: bt=%lld after %lld", speed, (long long)r.plan.bt,
+                  (long long)before);
+        before = r.plan.bt;
+        for (int64_t bt = 2; bt <= 60; bt++) {
+            struct mx_tune_result other;
+            q.manual = (struct mx_plan){.by = p.ny, .bz = p.nz, .bt = bt, .slab = r.plan.slab};
+            if (mx_tune(&q, NULL, &other) < 0) continue;
+            cr_expect(other.seconds.total_s > 0.98 * r.seconds.total_s,
+                      "at %g: bt=%lld takes %g s, and bt=%lld %g s", speed, (long long)r.plan.bt,
+                      r.seconds.total_s, (long long)bt, other.seconds.total_s);
+        }
     }
 }
 

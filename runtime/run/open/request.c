@@ -295,6 +295,7 @@ void mx_take_request(const struct mx_options *o, const struct mx_machine *machin
                      struct mx_tune_request *q) {
     q->problem = &o->problem;
     q->machine = machine;
+    q->elsewhere = mx_machine_is_described(o);
     q->algorithm = o->algorithm;
     q->tuner = o->tuner;
     q->engine = o->engine;
