@@ -115,8 +115,8 @@ RULES = (
     "Values that are counted, not timed, are exact, and one run decides.",
     "A time is that of the steps, from Buffers that lie on the storage to the last commit. Making the Buffers is not in it. If runs have different numbers of steps, the time of a step is compared; normal execution has fewer. "
     "Runs on aio, uring and mmap commit after each sweep, if their algorithm can be resumed. The papers' programs and swap never commit. The finding on commits says what that costs mmap.",
-    "If a plan is measured twice, the measurement with more rounds decides, whatever it shows. The numbers of the other one stand beside it as `second measurement`. "
-    "This rule was made after fig05 had been measured twice. A third measurement of fig05, of 11 rounds on the AMD EPYC, was not kept, so the page cannot show it. "
+    "If a plan is measured twice, the measurement with more rounds decides, whatever it shows. With equally many rounds the earlier measurement decides. The numbers of the other one stand beside it as `second measurement`. "
+    "The first of these rules was made after fig05 had been measured twice, and the second after fig7b had been. A third measurement of fig05, of 11 rounds on the AMD EPYC, was not kept, so the page cannot show it. "
     "The exception for runs of less than 2 s, given below, was also made after results were seen. It decided one finding: that temporal blocking shortens a run.",
     "The papers' problems are larger. So compare order and ratio: a finding that does not hold here is not refuted at the papers' size.",
     "The verdicts:",
