@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from analysis import checks, claim, closeness, origin, overview, predictions, published, results, rivals, setups, style, verdicts  # noqa: E402
+from analysis import checks, claim, closeness, origin, overview, pilots, predictions, published, results, rivals, setups, style, verdicts  # noqa: E402
 from analysis.figures import (
     FIGURES,  # noqa: E402
     MORE,  # noqa: E402
@@ -226,6 +226,8 @@ def markdown(found, decided, known=None, docs="."):
             lines += [cells(["finding", "source", "published", "why"]), "| --- | --- | --- | --- |", *(cells([v.finding, v.source, v.published, v.numbers]) for v in rows), ""]
         else:
             lines += [cells(["finding", "source", "published", "measured here", "rule", "numbers", "runs"]), "| --- | --- | --- | --- | --- | --- | --- |", *(cells([v.finding, v.source, v.published, v.effect, v.rule, v.numbers, origin.runs_of(found, v.plans)]) for v in rows), ""]
+    if asked := pilots.rows(found):
+        lines += ["## Rounds", "", pilots.EXPLAINED, "", cells(pilots.HEAD), "|" + " --- |" * len(pilots.HEAD), *(cells(row) for row in asked), ""]
     lines += ["## Predictions", "", *prediction_summary(found), ""] if prediction_summary(found) else []
     close = closeness.how_close(found)
     lines += ["## How close schedule-advised mmap comes to explicit I/O", "", *(line for t in close for line in (t, ""))] if close else []
@@ -236,6 +238,12 @@ def markdown(found, decided, known=None, docs="."):
         if rows := setups.configurations(p):
             lines += [f"<details><summary>{p.name}</summary>", "", cells(setups.COLUMNS), "|" + " --- |" * len(setups.COLUMNS), *(cells(r) for r in rows), "", "</details>", ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def rounds(found):
+    """How many rounds the pilots asked for; nothing if no plan had one."""
+    asked = pilots.rows(found)
+    return f"<h3>Rounds</h3><p>{escape(pilots.EXPLAINED)}</p>" + table(pilots.HEAD, asked) if asked else ""
 
 
 def agreement_table(found):
@@ -270,7 +278,7 @@ def build(folder, out, text=None):
 <h2>Where this was measured</h2>{where(found)}
 <h2 id="setups">What was run here, and what the papers ran</h2><ul>{"".join(f"<li>{escape(said)}</li>" for said in setups.lines(found, known))}</ul>
 <h2 id="findings">Findings of the papers, and what was measured here</h2>{"".join(shown(d, figures) for d in overview.findings(decided))}{verdict_table(found, decided)}
-<h2 id="predictions">Predicted against measured, and the tuner's regret</h2>{"".join(f"<p>{escape(t)}</p>" for t in prediction_summary(found))}{shown(overview.predicted(found), figures)}{shown(overview.regret(found), figures)}
+{rounds(found)}<h2 id="predictions">Predicted against measured, and the tuner's regret</h2>{"".join(f"<p>{escape(t)}</p>" for t in prediction_summary(found))}{shown(overview.predicted(found), figures)}{shown(overview.regret(found), figures)}
 <h2 id="question">How close does schedule-advised mmap come to explicit I/O, and what is left?</h2>{close}
 <h2 id="figures">Figures</h2>{sections(found, known, figures)}
 <h2 id="rivals">memext compared with other tools</h2>{rivals.section(folder, figures)}

@@ -18,8 +18,8 @@ import night  # noqa: E402
 from runner import cli, host, plan  # noqa: E402
 from runner.record import Store  # noqa: E402
 
-from analysis import claim, pack, report, results, verdicts  # noqa: E402
-from analysis.effects import Effect, pairs_needed  # noqa: E402
+from analysis import claim, pack, pilots, report, results, verdicts  # noqa: E402
+from analysis.effects import MOST_PAIRS, Effect, pairs_needed  # noqa: E402
 
 RECORDED = ROOT / "tests" / "data" / "recorded"
 
@@ -220,6 +220,21 @@ def test_the_measurement_with_more_rounds_decides():
 
     twice = [name for name in committed if name.endswith(results.SECOND)]
     assert twice and all(rank(name) < rank(name.removesuffix(results.SECOND)) for name in twice)
+
+
+def test_the_page_says_how_many_rounds_the_pilots_asked_for():
+    """Numbers that the time of a plan did not allow are told from those that the plan did not need. Plans without a pilot are not in the table."""
+    without, asked, plenty, counted = (fig05()["fig05"] for _ in range(4))
+    fixed = {"rounds_of_the_pilot": 5, "room": 9, "repeats": 6, "out_of_reach": [], "comparisons": {"a: b": {"scatter": 0.1, "pairs": 6}, "c: d": {"scatter": 0.2, "pairs": 35}}}
+    asked.sessions = [{"repeats": fixed}, {}]  # a session that came later packed nothing
+    plenty.sessions = [{"repeats": {**fixed, "comparisons": {"a: b": {"scatter": 9.0, "pairs": MOST_PAIRS}}}}]
+    counted.sessions = [{"repeats": {**fixed, "comparisons": {}}}]
+    next(iter(asked.groups.values())).runs.pop()  # only whole rounds count
+    rows = pilots.rows({"a": without, "b": asked, "c": plenty, "d": counted})
+    assert [row[1:] for row in rows] == [[5, 2, 35, 9, 5, 2], [5, 1, f"{MOST_PAIRS} or more", 9, 6, 1], [5, 0, "", 9, 6, 0]]
+    page = (ROOT / "docs" / "results.md").read_text()
+    committed = pilots.rows(results.read_all(ROOT / "data" / "results"))
+    assert committed and all("| " + " | ".join(str(c) for c in row) + " |" in page for row in committed)
 
 
 def test_a_quick_run_says_that_it_was_one():
