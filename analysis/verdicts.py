@@ -115,8 +115,9 @@ RULES = (
     "Values that are counted, not timed, are exact, and one run decides.",
     "A time is that of the steps, from Buffers that lie on the storage to the last commit. Making the Buffers is not in it. If runs have different numbers of steps, the time of a step is compared; normal execution has fewer. "
     "Runs on aio, uring and mmap commit after each sweep, if their algorithm can be resumed. The papers' programs and swap never commit. The finding on commits says what that costs mmap.",
-    "If a run has a memory limit, its plan sets Linux's default read-ahead (128 KiB), and dirty limits of 10 and 20 % of the memory limit. Some plans have this machine's own settings as a second arm. "
-    "The slides name Linux 3.13. The papers do not say what their read-ahead and their dirty limits were, nor which settings their device had. So differences of mmap and swap may also come from these.",
+    "In plans with mmap or swap, runs with a memory limit have Linux's default read-ahead (128 KiB), and dirty limits of 10 and 20 % of the memory limit. Runs with this machine's own dirty limits stand beside them under another name. "
+    "Other plans keep this machine's settings: aio and uring bypass the page cache. "
+    "The slides name Linux 3.13. The papers do not give their read-ahead or their dirty limits. So differences of mmap and swap may also come from these.",
     "If a plan is measured twice, the measurement with more rounds decides, whatever it shows. With equally many rounds the earlier measurement decides. The numbers of the other one stand beside it as `second measurement`. "
     "The first of these rules was made after fig05 had been measured twice, and the second after fig7b had been. A third measurement of fig05, of 11 rounds on the AMD EPYC, was not kept, so the page cannot show it. "
     "The exception for runs of less than 2 s, given below, was also made after results were seen. It decided one finding: that temporal blocking shortens a run.",
