@@ -162,6 +162,23 @@ def test_every_plan_of_the_project_loads_at_every_scale():
             assert a_plan.name == path.stem
 
 
+@pytest.mark.parametrize("scale", ["quick", "thorough", "night", "full"])
+def test_mapped_and_swapped_runs_have_the_read_ahead_of_linux(scale):
+    """A disk's own read-ahead of 8 MiB would decide a comparison. Only an arm that is named after the machine's settings keeps it."""
+    ran = kept = 0
+    for path in [p for p in plan.PLANS.rglob("*.toml") if plan.has(p, scale)]:
+        for run in plan.load(path, scale).runs:
+            backend = next((after for word, after in zip(run.words, run.words[1:]) if word == "--backend"), "")
+            if "--dry-run" in run.words or not (run.swap or backend in ("mmap", "mmap1", "swap")):
+                continue
+            ran += 1
+            if plan.AHEAD.keys() <= {**run.usual, **run.knobs}.keys():
+                continue
+            kept += 1
+            assert run.params["arm"].startswith("machine"), (path.stem, run.id)
+    assert ran > 100 and kept < 5
+
+
 def test_rounds_alternate_and_everything_is_recorded(project):
     progress = run_all(project)
     runs = runs_of(project)
