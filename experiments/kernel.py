@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes docs/page-cache.md: what Linux does with the papers' access patterns, from the runs of experiments/plans/kernel.toml.
 
-usage: experiments/kernel.py [--run] [--results results/kernel] [--output docs/page-cache.md]
+usage: experiments/kernel.py [--run] [--scale quick] [--results results/kernel] [--output docs/page-cache.md]
 
---run first makes the runs of the plan that are missing (experiments/run.py kernel, which says what it changes on the machine; a round takes
-about 10 minutes). The sentences follow from the figures: the page reports a difference only if its 95 % interval does not contain 1, by the
+--run first makes the runs of the plan that are missing (experiments/run.py kernel, which says what it changes on the machine). A round takes
+about 10 minutes at scale quick, whose limits are 80 and 320 MiB. At scale night it takes about 20 minutes, and the limits reach 5 GiB. The sentences follow from the figures: the page reports a difference only if its 95 % interval does not contain 1, by the
 rule of the report (analysis/effects.py). It also says which runs are missing or too short; a list at the end names what this Linux lacks.
 experiments/kernelpage has the questions.
 """
@@ -24,11 +24,12 @@ from kernelpage.study import Study
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--run", action="store_true", help="first make the runs that are missing")
+    p.add_argument("--scale", default="quick", choices=("quick", "thorough", "night", "full"), help="scale of the runs that --run makes (default: quick)")
     p.add_argument("--results", type=Path, default=ROOT / "results" / "kernel", help="results folder of run.py, which contains the folder of the plan (default: results/kernel)")
     p.add_argument("--output", type=Path, default=ROOT / "docs" / "page-cache.md", help="page to write (default: docs/page-cache.md)")
     o = p.parse_args()
     if o.run:
-        done = subprocess.run([sys.executable, str(ROOT / "experiments" / "run.py"), "kernel", "--results", str(o.results)], check=False)
+        done = subprocess.run([sys.executable, str(ROOT / "experiments" / "run.py"), "kernel", "--scale", o.scale, "--results", str(o.results)], check=False)
         if done.returncode != 0:
             return done.returncode
     folder = o.results / "kernel"

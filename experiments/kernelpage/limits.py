@@ -20,6 +20,7 @@ from .study import (
     spaced,
     step_ms,
     sweeps,
+    table,
     takes,
 )
 
@@ -180,13 +181,15 @@ def merged(r):
 
 def requests(s):
     explicit, mapped = (s.median(name, read_kib) for name in (URING, NONE))
-    yield f"This is the mean size of the requests that the device completes, in KiB. Reads: {several(s, REQUESTS, read_kib, '{:.0f}')}. Writes: {several(s, REQUESTS, write_kib, '{:.0f}')}."
+    yield "The table has the mean size of the requests that the device completes."
+    yield table(s, REQUESTS, ((read_kib, "KiB a read", "{:.0f}"), (write_kib, "KiB a write", "{:.0f}")))
     most = s.machine()["storage"].get("max_request_kb")
     yield (f"Explicit transfers have at most 1 MiB, and reach the device in reads of {explicit:.0f} KiB{f' (it takes {most} KiB at most)' if most else ''}. A mapping without advice reaches it in reads of {mapped:.0f} KiB. "
            f"The block layer merged {s.median(URING, merged):.0%} of the requests of io_uring and {s.median(NONE, merged):.0%} of those of the mapping.")  # fmt: skip
     sizes = [(f"{spaced(limit)}, {size} KiB", name) for limit, runs in ahead_runs(s).items() for size, name in runs if s.values(name, read_kib)]
     if sizes:
-        yield f"By limit and read-ahead, KiB a read: {several(s, sizes, read_kib, '{:.0f}')}."
+        yield "Limit and read-ahead decide how large the reads of a mapping without advice are."
+        yield table(s, sizes, ((read_kib, "KiB a read", "{:.0f}"),))
     yield "The counters are the device's. They include the initial grid, and what other processes read and wrote in that time."
 
 

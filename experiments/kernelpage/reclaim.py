@@ -2,7 +2,7 @@
 """Questions on reclaim: who waits for it, and which pages it takes."""
 import statistics
 
-from .study import HUGE, NONE, SCHEDULE, URING, Effect, Question, counter, kernel_of, read_ratio, report, several, share, step_ms, takes
+from .study import HUGE, NONE, SCHEDULE, URING, Effect, Question, counter, kernel_of, read_ratio, report, share, step_ms, table, takes
 
 STALLED = [("io_uring", URING), ("io_uring, RWF_DONTCACHE", "uring-uncached"), ("mmap, none", NONE), ("mmap, hugepage", HUGE), ("mmap, schedule", SCHEDULE),
            ("mmap, parts of planes", "mmap-skewed-min-none"), ("swap file", "swap-file")]  # fmt: skip
@@ -37,11 +37,12 @@ def stalls_of_machine(r):
 def stalls(s):
     waited = [(label, name) for label, name in STALLED if s.values(name, some)]
     if waited:
-        yield (f"By PSI some task waited for memory in this share of the run: {several(s, waited, some, '{:.0%}')}. All tasks waited in: {several(s, waited, full, '{:.0%}')}. "
-               f"Some task waited for I/O in: {several(s, waited, waits, '{:.0%}')}. PSI is the machine's, so it includes other processes.")  # fmt: skip
+        yield "By PSI some or all tasks of the machine waited for memory or for I/O in these shares of a run. So other processes are in them. The last column has the pages that reclaim scanned, for each page that the run moved."
     else:
-        yield "PSI is not counted here (no `/proc/pressure`, or Linux was started without `psi=1`)."
-    yield f"Reclaim scanned, for each page that a run moved: {several(s, STALLED, scanned, '{:.2f}')} pages. {s.median(NONE, by_the_tasks):.0%} of the scanning without advice was direct: the tasks that wanted memory did it."
+        yield "PSI is not counted here (no `/proc/pressure`, or Linux was started without `psi=1`). The table has the pages that reclaim scanned, for each page that the run moved."
+    waits_of = ((some, "some wait for memory", "{:.0%}"), (full, "all wait for memory", "{:.0%}"), (waits, "some wait for I/O", "{:.0%}")) if waited else ()
+    yield table(s, STALLED, (*waits_of, (scanned, "scanned / moved", "{:.2f}")))
+    yield f"Of the scanning without advice {s.median(NONE, by_the_tasks):.0%} was direct: the tasks that wanted memory did it."
     counted = [v for _, name in STALLED for v in s.values(name, stalls_of_machine)]
     if counted:
         yield (f"`allocstall` of `/proc/vmstat` rose by {statistics.median(counted):.0f} in the median run, and by {max(counted):.0f} at most. It counts direct reclaim for the machine's own want of memory; "

@@ -208,8 +208,22 @@ def by_sign(effect, less, more, neither):
     return (neither, more, less)[effect.sign]
 
 
+def counted(study, name, of, form):
+    """The median, with the least and the most where the rounds differ: 506 (498 to 512)."""
+    median, values = form.format(study.median(name, of)), study.values(name, of)
+    least, most = form.format(min(values)), form.format(max(values))
+    return median if least == most else f"{median} ({least} to {most})"
+
+
 def several(study, names, of, form):
-    return "; ".join(f"{label} {form.format(study.median(name, of))}" for label, name in names if study.values(name, of))
+    return "; ".join(f"{label} {counted(study, name, of, form)}" for label, name in names if study.values(name, of))
+
+
+def table(study, names, columns):
+    """A paragraph that is a table: a row a run, with what was counted of it. columns: (measure, title, form)"""
+    rows = [[label, *(counted(study, name, of, form) if study.values(name, of) else "" for of, _, form in columns)] for label, name in names]
+    rows = [["runs", *(title for _, title, _ in columns)], ["---"] * (1 + len(columns)), *(row for row in rows if any(row[1:]))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def spaced(size):

@@ -142,7 +142,7 @@ def test_sizes_of_requests(tmp_path):
 
     s = studied(tmp_path, made(study.URING, **counted(2)), made(study.NONE, **counted(10)), made("ahead-128-320MiB", limit="320MiB", **counted(8)))
     text = said(limits.requests, s)
-    assert "in reads of 512 KiB" in text and "in reads of 102 KiB" in text and "320 MiB, 128 KiB 128" in text and "merged 50% of the requests of io_uring and 30%" in text
+    assert "in reads of 512 KiB" in text and "in reads of 102 KiB" in text and "| 320 MiB, 128 KiB | 128 |" in text and "| mmap, none | 102 | 256 |" in text and "merged 50% of the requests of io_uring and 30%" in text
     with pytest.raises(study.Missing, match="block layer"):
         said(limits.requests, studied(tmp_path / "old", made(study.URING), made(study.NONE)))
 
@@ -212,11 +212,11 @@ def test_stalls_of_reclaim(tmp_path):
     vmstat = {"pgscan_file": 1024, "pgscan_anon": 0, "pgscan_kswapd": 256, "allocstall_normal": 3, "allocstall_movable": 1}
     pressure = {"memory_some_us": 2_500_000, "memory_full_us": 1_000_000, "io_some_us": 5_000_000}
     text = said(reclaim.stalls, studied(tmp_path, made(study.NONE, vmstat=vmstat, pressure=pressure)))
-    assert "share of the run: mmap, none 25%" in text and "All tasks waited in: mmap, none 10%" in text and "75% of the scanning" in text and "rose by 4 in the median" in text
+    assert "| mmap, none | 25% | 10% | 50% | 2.00 |" in text and "scanning without advice 75%" in text and "rose by 4 in the median" in text
     text = said(reclaim.stalls, studied(tmp_path / "without", made(study.NONE, vmstat={k: v for k, v in vmstat.items() if "allocstall" not in k}, pressure={})))
     assert "PSI is not counted here" in text and "allocstall" not in text
     of_cgroup = {"version": "v2", "pgscan_direct": 512}
-    assert "50% of the scanning" in said(reclaim.stalls, studied(tmp_path / "v2", made(study.NONE, vmstat=vmstat, pressure=pressure, cgroup=of_cgroup), cgroup="v2"))
+    assert "scanning without advice 50%" in said(reclaim.stalls, studied(tmp_path / "v2", made(study.NONE, vmstat=vmstat, pressure=pressure, cgroup=of_cgroup), cgroup="v2"))
     with pytest.raises(study.Missing, match="pages scanned"):
         said(reclaim.stalls, studied(tmp_path / "old", made(study.NONE)))
 
