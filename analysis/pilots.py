@@ -3,11 +3,12 @@
 
 from analysis.effects import MOST_PAIRS
 
-HEAD = ["plan", "rounds in the pilot", "comparisons with a number", "rounds that the most scattered one needs", "rounds that the time allows", "rounds that were run", "comparisons that need more"]
+HEAD = ["plan", "rounds in the pilot", "comparisons with a number", "rounds that the most scattered one needs", "rounds that the plan's time allowed", "rounds that were run", "comparisons that need more"]
 
 EXPLAINED = (
     "The first rounds of these plans are a pilot. It shows how much each ratio scatters. From the scatter follows the number of rounds after which an interval fits into the band of the published number. "
-    "If the time of a plan (at most 50 minutes) does not allow that many rounds, a finding is decided only if its interval lies far enough from the ends of the band. Otherwise it remains undecided, and the planned repeats cannot change that."
+    "Each plan is given a time before it starts, at most 50 minutes and often less. If that time does not allow enough rounds, the plan ends earlier. "
+    "Then a finding is decided only if its interval lies far enough from the ends of the band. A longer measurement may decide the others."
 )
 
 

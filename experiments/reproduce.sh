@@ -57,7 +57,7 @@ mx_build release
 # one run of each. The other plans follow until its time is over.
 groups=("table2 divisions table1w" "fig05" "fig07" "fig12" "fig22 fig19" "enough")
 others=(fig24 regret before-after layout fig06 uring queue advice readahead dirty share)
-for plan in devices largest hhrt ktable fig4w fig7a fig7b; do
+for plan in devices largest hhrt ssds ktable fig4w fig7a fig7b; do
     [ ! -e "$mx_root/experiments/plans/$plan.toml" ] || others+=("$plan")
 done
 named=

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """HHRT: problems larger than a memory, by the size of the temporal block."""
-from analysis.claim import LARGER, NOT_RUN, SMALLER, Part, near, near_difference, no_less_than, no_more_than
-from analysis.claims.comparing import best_of, gap_of, part, short_of
-from analysis.effects import by_repeat, quotient
+from analysis.claim import CONFIRMED, LARGER, NOT_RUN, REFUTED, SMALLER, UNDECIDED, Part, near, near_difference, no_less_than, no_more_than
+from analysis.claims.comparing import best_of, compare, gap_of, part, short_of
+from analysis.effects import LEAST_PAIRS, by_repeat, quotient
 from analysis.measures import gupdates, per_step
 
 
@@ -46,6 +46,12 @@ def hhrt_optimum(results, known):
     return parts
 
 
+def ssd_speed(results, known):
+    """Each device of the slides against the next faster one. Linux limits the bandwidth of one device to the rates of three."""
+    groups = sorted((g for g in results["ssds"].groups.values()), key=lambda g: g["gbs"])
+    return [compare(f"time, {slow['gbs']:g} / {fast['gbs']:g} GB/s", slow, fast, band=LARGER) for slow, fast in zip(groups, groups[1:])]
+
+
 # The table of k, in three tiers. The sizes are those of the slides. On the accelerator `host` this is a model: its speeds at k = 1 were given to it.
 
 
@@ -80,6 +86,22 @@ def ktable_speed(near_published, *sizes):
         return parts
 
     return found
+
+
+def ktable_killed(results, known):
+    """Settled by what happens: whether the cells of the table that the slides could not run fail for lack of memory here."""
+    given = known["ktable"]
+    for gib in (96, 192):
+        for k, g in sorted(_ktable(results, gib).items()):
+            if f"{gib}-{k}" not in given.values or given.value(f"{gib}-{k}") is not None:
+                continue
+            if gap_of(g) == NOT_RUN:
+                yield Part(f"{gib} GiB, k = {k}", None, SMALLER, NOT_RUN)
+                continue
+            killed = sum("out of memory" in r.failure for r in g.failures)
+            decided = len(g.runs) >= LEAST_PAIRS
+            state = REFUTED if decided and len(g.done) == len(g.runs) else CONFIRMED if decided and killed == len(g.runs) else UNDECIDED
+            yield Part(f"{gib} GiB, k = {k}: {len(g.done)} of {len(g.runs)} runs completed" + ("" if g.done or not g.failures else f" ({g.failure})"), settled=state)
 
 
 def near_loss(share):

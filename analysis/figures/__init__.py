@@ -20,8 +20,9 @@ FIGURES = (
     (amplification_figure, "advice", None), (heat, "advice", None), (readahead, "readahead", None), (heat_readahead, "readahead", None),
     (dirty, "dirty", None), (heat_dirty, "dirty", None), (share, "share", None), (heat_share, "share", None),
 )  # fmt: skip
-# Side results of the papers.
+# Figures at a second scale, and side results of the papers.
 MORE = (
+    (fig05, "fig05-large", "fig05"), (fig07, "fig07-large", "fig07"),
     (divisions, "divisions", None), (enough, "enough", None), (largest, "largest", None), (layout, "layout", None), (devices, "devices", None), (hhrt, "hhrt", "hhrt"),
     (ktable, "ktable", "ktable"),
     (fig4w, "fig4w", "fig4w"), (fig7a, "fig7a", "fig7a"), (fig7b, "fig7b", "fig7b"),

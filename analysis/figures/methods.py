@@ -16,7 +16,13 @@ def _published(published):
     return found
 
 
+SAME_IBLOCK = "The runs here have that iBlock too."
+TUNED_IBLOCK = "The runs here have the tuned iBlock. The findings compare each published value with runs that have its iBlock (fig05-large, before-after)."
+
+
 def fig05(plan, published):
+    """Of the plan fig05, and of fig05-large, which has a problem three times larger and the iBlock of the slides."""
+    large = plan.name.endswith("-large")
     normal, p, given, rounds = plan.one(method="normal"), published.value, _published(published), Rounds()
     methods = [m for m in METHODS if plan.select(method=m)]
     both = ((WITH, True), (WITHOUT, False))
@@ -35,6 +41,6 @@ def fig05(plan, published):
                 said = "; ".join(f"{v:.3g} ({paper})" for v, paper in given.get((m, t), [])) or ("not in the papers" if m in ("uring", "stream") else NOT_GIVEN)
                 rows.append([m, "with" if t else "without", show(cell(group, per_step), "{:.4f} s per step"), show(ratio(group, normal, per_step)), said])
     notes = [f"The papers give two times of normal execution. In the paper (iwapt2016) aio takes {p('aio-temporal-seconds')} s against {p('normal-seconds')} s of normal execution, and {p('without-temporal-ratio')} times normal ({p('without-temporal-seconds')} s) without temporal "
-             f"blocking. The paper does not name the method of that last number, so the dotted line goes through all methods. The slides' normal execution took about {p('swap-plain-seconds') / p('swap-plain-ratio'):.0f} s. These were the programs before the optimisation, with an iBlock of 32 x 32 rows. The runs here have the tuned iBlock. The findings compare each published value with runs that have its iBlock (fig05-large, before-after).",
+             f"blocking. The paper does not name the method of that last number, so the dotted line goes through all methods. The slides' normal execution took about {p('swap-plain-seconds') / p('swap-plain-ratio'):.0f} s. These were the programs before the optimisation, with an iBlock of 32 x 32 rows. {SAME_IBLOCK if large else TUNED_IBLOCK}",
              "Without temporal blocking mmap and swap work on the mapping, step by step. aio cannot work on a mapping: it moves the same Blocks, and computes one step on each."]  # fmt: skip
-    return rounds.finish(Drawn("fig05", "Fig. 5: swap, mmap and aio against normal execution", figure, ["method", "temporal blocking", "measured", "relative to normal", "published"], rows, notes))
+    return rounds.finish(Drawn(plan.name, f"Fig. 5{', a problem three times larger' if large else ''}: swap, mmap and aio against normal execution", figure, ["method", "temporal blocking", "measured", "relative to normal", "published"], rows, notes))

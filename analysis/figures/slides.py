@@ -6,6 +6,7 @@ from analysis import style
 from analysis.cells import METHODS, NOT_GIVEN, ONE_RUN, Drawn, Rounds, cell, ratio, show
 from analysis.measures import GIB, gib, mflops, moved_read, moved_write, seconds, wait_share, written_with_both_buffers
 from analysis.seen import bandwidth_variation, cached_timeline, period, period_means, seen
+from analysis.timeline import USEFUL
 
 
 def _of_aio(published, methods, what):
@@ -150,11 +151,12 @@ def bandwidth_profile(plan, published):
         run = _median_run(group)
         if run is not None:
             line = cached_timeline(run)
-            both, flat = line.rate(*line.traffic())[1], cell(group, lambda r: bandwidth_variation(cached_timeline(r), period(r)) if r.timeline_path else None)
-            rows.append([m, str(run.steps), f"{line.duration_s:.1f} s", f"{both.mean() / 1e6:.0f} MB/s", f"{both.max() / 1e6:.0f} MB/s", f"{period(run):.3f} s", str(len(period_means(line, period(run))[1])), show(flat, "{:.2f}") if not isinstance(flat, style.Gap) else "too short"])
+            means = [f"{line.rate(*names)[1].mean() / 1e6:.0f} MB/s" for names in (*((name,) for name in line.traffic()), USEFUL)]
+            flat = cell(group, lambda r: bandwidth_variation(cached_timeline(r), period(r)) if r.timeline_path else None)
+            rows.append([m, str(run.steps), f"{line.duration_s:.1f} s", *means, f"{line.rate(*line.traffic())[1].max() / 1e6:.0f} MB/s", f"{period(run):.3f} s", str(len(period_means(line, period(run))[1])), show(flat, "{:.2f}") if not isinstance(flat, style.Gap) else "too short"])
     drawn = Drawn("bandwidth-profile", "Slides: flash bandwidth profile", figure,
-                  ["method", "steps", "duration", "mean read + write", "largest sample", "a Block's period", "periods from 5 to 95 %", "coefficient of variation of their means"], rows,
-                  ["The last column says how flat a profile is. It is the coefficient of variation (standard deviation / mean) of read + write bandwidth averaged over each Block's period, from 5 to 95 % of the run. It does not depend on how "
+                  ["method", "steps", "duration", "mean, read", "mean, written", "mean, useful bytes", "largest sample, read + written", "a Block's period", "periods from 5 to 95 %", "coefficient of variation of their means"], rows,
+                  ["Useful bytes go into Blocks and out of them. What Linux reads without need is not among them. The last column says how flat a profile is. It is the coefficient of variation (standard deviation / mean) of the useful bandwidth, both ways, averaged over each Block's period, from 5 to 95 % of the run. It does not depend on how "
                    "many samples fall into a Block. The slides draw their curves without numbers, and say that aio achieves almost the maximum bandwidth of the device.", f"{PROFILE_OF}."])  # fmt: skip
     return _finish(rounds, drawn, single, any(not _lacks(g) for g in groups.values()))
 

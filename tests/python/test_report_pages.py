@@ -245,7 +245,8 @@ def test_the_page_is_written_where_the_command_says(tmp_path):
 
 # ------------------------------------------------------------------ figures of plans that are not recorded
 
-MADE = {"enough": made.enough, "largest": made.largest, "layout": made.layout, "devices": made.devices, "hhrt": made.hhrt, "ktable": made.ktable, "fig7a": made.fig7a, "fig7b": made.fig7b, "fig4w": made.fig4w, "divisions": made.divisions}
+MADE = {"enough": made.enough, "largest": made.largest, "layout": made.layout, "devices": made.devices, "hhrt": made.hhrt, "ktable": made.ktable, "fig7a": made.fig7a, "fig7b": made.fig7b, "fig4w": made.fig4w, "divisions": made.divisions,
+        "fig05-large": lambda: made.large(made.fig05()), "fig07-large": lambda: made.large(made.fig07())}  # fmt: skip
 
 
 @pytest.mark.parametrize("draw, name, values", figures.MORE, ids=[m[1] for m in figures.MORE])

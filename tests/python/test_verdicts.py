@@ -160,6 +160,20 @@ def ktable(device=(0.946, 0.839), flash=(0.532, 0.119)):
     return plan("ktable", *groups)
 
 
+def killed(runs=6):
+    """The table of k, of whose cells that the slides could not run so many runs were killed."""
+    found = ktable()
+    for g in found["ktable"].groups.values():
+        if (g["gib"], g["k"]) in ((96, 96), (192, 32), (192, 96)):
+            for r in g.runs[:runs]:
+                r.record.update(status="failed", stderr="limit-memory: out of memory: the kernel killed 1 process\n", report=None)
+    return found
+
+
+def ssds(slow=6.0, middle=4.0):
+    return plan("ssds", *(group({"gbs": gbs}, t) for gbs, t in ((0.2, slow), (1.0, middle), (2.0, 3.0))))
+
+
 def fig7a(rows=40.0, frontier=0.8, ends=3.0):
     def one(layout, threads, tile, seconds):
         return group({"run": f"{layout}{threads}-{tile}"}, seconds, plan={"layout": layout, "threads": threads, "tile": tile, "waves": 1})
@@ -200,7 +214,7 @@ def rivals(other=1.3):
 
 def large(results):
     """The same numbers from the plan that is four times larger."""
-    return {f"{name}-large": p for name, p in results.items()}
+    return {f"{name}-large": replace(p, name=f"{name}-large") for name, p in results.items()}
 
 
 # name: (results that confirm, results that refute, results that leave it open or None for two repeats of the first)
@@ -261,6 +275,8 @@ CASES = {
     "hhrt-k1": (hhrt(), hhrt(one=0.3), None),
     "hhrt-optimum": (hhrt(), hhrt(ends=1.6), None),
     "hhrt-weak": LINES,
+    "hhrt-ssds": (ssds(), ssds(slow=3.0), None),
+    "ktable-killed": (killed(), ktable(), killed(3)),
     "ktable-device": (ktable(), ktable(device=(0.5, 0.5)), None),
     "ktable-flash": (ktable(), ktable(flash=(0.05, 0.05)), None),
     "wave-conversion": (fig4w(), fig4w(into=0.8, seconds=5.0), fig4w(seconds=0.4)),
