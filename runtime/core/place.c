@@ -5,9 +5,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -45,6 +47,16 @@ int mx_place_check_file(struct mx_found *f, const struct stat *st, bool force, m
     return mx_check_no_swap_file("", st, f->path, why);
 }
 
+/* A file system such as btrfs writes all that is rewritten to a new place, and needs room for it. A store is
+ * rewritten sweep by sweep: without copies it keeps its places and its room. Linux sets this flag of empty
+ * files alone. Where it is unknown nothing changes. A file that was there keeps its flags. */
+static void rewrite_in_place(int fd) {
+    int flags = 0;
+    if (ioctl(fd, FS_IOC_GETFLAGS, &flags) != 0) return;
+    flags |= FS_NOCOW_FL;
+    (void)ioctl(fd, FS_IOC_SETFLAGS, &flags);
+}
+
 /* 1 = opened and locked, 0 = somebody made, removed or replaced it meanwhile: again, or -errno. */
 static int try_file(struct mx_found *f, const struct mx_device_options *options, mx_why *why) {
     f->created = false;
@@ -71,6 +83,7 @@ static int try_file(struct mx_found *f, const struct mx_device_options *options,
     err = fstat(fd, &st) == 0 ? mx_place_wait(f->path, fd, options->read_only, why) : -errno;
     f->place.bytes = (uint64_t)st.st_size;
     if (err == 0) err = mx_place_check_file(f, &st, options->force, why);
+    if (err == 0 && f->created) rewrite_in_place(fd);
     return err != 0 ? err : 1;
 }
 

@@ -13,7 +13,6 @@ PLANS = {
     "mmap": ["--backend", "mmap", "--plan", "stream bt=4 slab=3"],
     "uncached": ["--backend", "uring", "--uncached", "--plan", "stream bt=4 slab=3"],
     "faces in a file": ["--backend", "uring", "--plan", "stream by=20 bt=4 slab=3 faces=side-file"],
-    "in place": ["--backend", "uring", "--in-place", "--plan", "stream bt=4 slab=3"],
     "integrity": ["--backend", "uring", "--integrity", "--plan", "stream bt=4 slab=3"],
 }
 
