@@ -8,7 +8,7 @@ from analysis.results import SECOND
 from analysis.stats import median
 
 # Plan -> the published figure that it measures again, if its name differs from the plan's.
-FIGURE_OF = {"fig05-large": "fig05", "fig07-large": "fig07", "largest": "fig07", "enough": "fig12", "devices": "fig22", "layout": "before-after"}
+FIGURE_OF = {"fig05-large": "fig05", "fig07-large": "fig07", "largest": "fig07", "enough": "fig12", "devices": "fig22", "layout": "before-after", "ssds": "hhrt"}
 COUNTED = "memext planned the runs and counted bytes, and computed nothing"
 OFFLINE = {"table2": COUNTED, "table1w": COUNTED, "divisions": COUNTED, "fig24": "memext planned the runs and timed its searches, and computed nothing"}
 
@@ -21,7 +21,8 @@ def _words(run):
 def throttle(run):
     """The rate that experiments/limit-bandwidth allows, "" if the run has no such limit."""
     words = _words(run)
-    return next((words[k + 1] for k, w in enumerate(words[:-1]) if w.endswith("limit-bandwidth")), "")
+    rate = next((words[k + 1] for k, w in enumerate(words[:-1]) if w.endswith("limit-bandwidth")), "")
+    return f"{int(rate) / 1e6:g} MB" if rate.isdigit() else rate
 
 
 def buffers_bytes(run):
