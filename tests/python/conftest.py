@@ -335,12 +335,14 @@ def loop(place):
 
 @pytest.fixture
 def mounted(place, loop):
-    """mounted(bytes) -> (directory of a fresh ext4 of that size, its device)."""
+    """mounted(bytes) -> (directory of a fresh file system of that size, its device). Its kind is ext4, or another one that has its mkfs here."""
     directories = []
 
-    def make(count, options="rw"):
+    def make(count, options="rw", kind="ext4"):
+        if kind != "ext4" and not shutil.which(f"mkfs.{kind}", path=os.environ["PATH"] + ":/usr/sbin:/sbin"):
+            pytest.skip(f"mkfs.{kind} is not installed (packages-tests.txt)")
         device = loop(count)
-        sh("mkfs.ext4", "-q", "-m", "0", device)
+        sh(f"mkfs.{kind}", "-q", *(["-m", "0"] if kind == "ext4" else []), device)
         directory = place / f"mount-{len(directories)}"
         directory.mkdir()
         sh("mount", "-o", options, device, directory)
