@@ -71,13 +71,15 @@ def directions(what, signs):
 
 
 def ahead_runs(s):
-    """{limit: [(KiB, run)]} in order."""
+    """{limit: [(KiB, run)]} in order. The runs without advice have Linux's own size."""
     found = {}
+    for limit, name in at_limits(s, NONE):
+        found.setdefault(limit, {})[LINUX_AHEAD] = name
     for name in s.runs:
         match = re.fullmatch(rf"ahead-(\d+)(?:-{SIZE})?", name)
         if match:
-            found.setdefault(s.latest(name)["limit"], []).append((int(match[1]), name))
-    return {limit: sorted(found[limit]) for limit in sorted(found, key=plan.size_bytes)}
+            found.setdefault(s.latest(name)["limit"], {}).setdefault(int(match[1]), name)
+    return {limit: sorted(found[limit].items()) for limit in sorted(found, key=plan.size_bytes)}
 
 
 def ahead_rows(s):
