@@ -43,7 +43,7 @@ done
 cd "$mx_root" || exit 2
 started=$SECONDS
 mx_need_packages
-(mx_need_packages packages-tests.txt) || mx_say "not all of packages-tests.txt can be had here: the tests take longer"
+(mx_need_packages packages-tests.txt) || mx_say "not all of packages-tests.txt can be had here: the tests take longer, or leave out zsh, xfs and btrfs"
 # OpenCL on a CPU: the tests say which they skip without it.
 (mx_need_packages packages-opencl.txt) || mx_say "no OpenCL: PoCL (packages-opencl.txt) cannot be had here"
 (mx_need_packages packages-hdf5.txt) || mx_say "HDF5 files are not tested: packages-hdf5.txt cannot be had here"

@@ -48,8 +48,8 @@ int mx_place_check_file(struct mx_found *f, const struct stat *st, bool force, m
 }
 
 /* A file system such as btrfs writes all that is rewritten to a new place, and needs room for it. A store is
- * rewritten sweep by sweep: without copies it keeps its places and its room. Linux sets this flag of empty
- * files alone. Where it is unknown nothing changes. A file that was there keeps its flags. */
+ * rewritten sweep by sweep: without copies it keeps its places and its room. btrfs takes this flag only for
+ * empty files. Other file systems refuse it, and nothing changes. A file that was there keeps its flags. */
 static void rewrite_in_place(int fd) {
     int flags = 0;
     if (ioctl(fd, FS_IOC_GETFLAGS, &flags) != 0) return;
