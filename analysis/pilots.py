@@ -7,7 +7,7 @@ HEAD = ["plan", "rounds in the pilot", "comparisons with a number", "rounds that
 
 EXPLAINED = (
     "The first rounds of these plans are a pilot. It shows how much each ratio scatters. From the scatter follows the number of rounds after which an interval fits into the band of the published number. "
-    "Each plan is given a time before it starts, at most 50 minutes and often less. If that time does not allow enough rounds, the plan ends earlier. "
+    "Each plan is given a time before it starts, by default 50 minutes. If it is too short, fewer rounds are run. "
     "Then a finding is decided only if its interval lies far enough from the ends of the band. A longer measurement may decide the others."
 )
 

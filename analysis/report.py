@@ -120,7 +120,7 @@ def sections(found, known, folder):
         values = known.get(values_name)
         plan = found.get(plan_name)
         if plan is None or not plan.groups:
-            text += f"<h3>{escape(draw.__name__)}</h3><p class='note'>Not run: no results of the plan {escape(plan_name)}.</p>\n"
+            text += f"<h3>{escape(plan_name)}</h3><p class='note'>Not run: no results of the plan {escape(plan_name)}.</p>\n"
             continue
         drawn, warning = draw(plan, values), mixed(plan)
         for d in drawn if isinstance(drawn, list) else [drawn]:
@@ -273,7 +273,7 @@ def build(folder, out, text=None):
     page = f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>memext: the papers' comparisons, measured again</title>
 <style>{CSS}</style>
 <h1>memext: the papers' comparisons, measured again</h1>
-<p>A measured value is the median over the rounds, with a line from the smallest to the largest value. A ratio pairs runs of one round. Its 95 % interval stands in square brackets in the tables, and holds for that ratio alone. The findings have wider intervals, which hold all at once. A single timed run is not drawn. Open marks and boxes are published values, with one shape of mark for each source; × marks failed repeats. Scale of the runs: {escape(scale)}. The papers' problems are larger and their machines are different, so compare order and ratio.</p>
+<p>A measured value is the median over the rounds, with a line from the smallest to the largest value. A ratio pairs runs of one round. Its 95 % interval stands in square brackets in the tables, and holds for that ratio alone. The findings have wider intervals, which all hold together with 95 %. A single timed run is not drawn. Open marks and boxes are published values, with one shape of mark for each source; × marks failed repeats. Scale of the runs: {escape(scale)}. The papers' problems are larger and their machines are different, so compare order and ratio.</p>
 <p><a href="#findings">Findings</a> · <a href="#predictions">Predictions</a> · <a href="#question">How close mmap comes</a> · <a href="#figures">Figures</a> · <a href="#counters">Counters</a> · <a href="#failed">Failed runs</a></p>
 <h2>Where this was measured</h2>{where(found)}
 <h2 id="setups">What was run here, and what the papers ran</h2><ul>{"".join(f"<li>{escape(said)}</li>" for said in setups.lines(found, known))}</ul>

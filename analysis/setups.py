@@ -8,7 +8,7 @@ from analysis.results import SECOND
 from analysis.stats import median
 
 # Plan -> the published figure that it measures again, if its name differs from the plan's.
-FIGURE_OF = {"fig05-large": "fig05", "fig07-large": "fig07", "largest": "fig07", "enough": "fig12", "devices": "fig22", "layout": "before-after", "ssds": "hhrt"}
+FIGURE_OF = {"fig05-large": "fig05", "fig07-large": "fig07", "largest": "fig07", "enough": "fig12", "devices": "fig22", "layout": "before-after"}
 COUNTED = "memext planned the runs and counted bytes, and computed nothing"
 OFFLINE = {"table2": COUNTED, "table1w": COUNTED, "divisions": COUNTED, "fig24": "memext planned the runs and timed its searches, and computed nothing"}
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """HHRT: problems larger than a memory, by the size of the temporal block."""
+from dataclasses import replace
+
 from analysis.claim import CONFIRMED, LARGER, NOT_RUN, REFUTED, SMALLER, UNDECIDED, Part, near, near_difference, no_less_than, no_more_than
 from analysis.claims.comparing import best_of, compare, gap_of, part, short_of
 from analysis.effects import LEAST_PAIRS, by_repeat, quotient
@@ -49,7 +51,7 @@ def hhrt_optimum(results, known):
 def ssd_speed(results, known):
     """Each device of the slides against the next faster one. Linux limits the bandwidth of one device to the rates of three."""
     groups = sorted((g for g in results["ssds"].groups.values()), key=lambda g: g["gbs"])
-    return [compare(f"time, {slow['gbs']:g} / {fast['gbs']:g} GB/s", slow, fast, band=LARGER) for slow, fast in zip(groups, groups[1:])]
+    return [replace(compare(f"time, {slow['gbs']:g} / {fast['gbs']:g} GB/s", slow, fast, band=LARGER), form="{:.4g}") for slow, fast in zip(groups, groups[1:])]
 
 
 # The table of k, in three tiers. The sizes are those of the slides. On the accelerator `host` this is a model: its speeds at k = 1 were given to it.
@@ -98,10 +100,10 @@ def ktable_killed(results, known):
             if gap_of(g) == NOT_RUN:
                 yield Part(f"{gib} GiB, k = {k}", None, SMALLER, NOT_RUN)
                 continue
-            killed = sum("out of memory" in r.failure for r in g.failures)
-            decided = len(g.runs) >= LEAST_PAIRS
-            state = REFUTED if decided and len(g.done) == len(g.runs) else CONFIRMED if decided and killed == len(g.runs) else UNDECIDED
-            yield Part(f"{gib} GiB, k = {k}: {len(g.done)} of {len(g.runs)} runs completed" + ("" if g.done or not g.failures else f" ({g.failure})"), settled=state)
+            killed, made = sum("out of memory" in r.failure for r in g.failures), len(g.done) + len(g.failures)
+            decided = made >= LEAST_PAIRS
+            state = REFUTED if decided and len(g.done) == made else CONFIRMED if decided and killed == made else UNDECIDED
+            yield Part(f"{gib} GiB, k = {k}: {len(g.done)} of {made} runs completed" + ("" if g.done or not g.failures else f" ({g.failure})"), settled=state)
 
 
 def near_loss(share):

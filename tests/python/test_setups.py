@@ -27,6 +27,7 @@ def test_a_plan_says_its_size_its_limits_and_its_sweeps():
     assert said.startswith("fig19: 2 GiB of Buffers; grids of 510 x 510 x 254; DRAM limited to 128MiB; Blocks of 100 MiB; 10 steps in 2 sweeps; device limited to 370MiB a second each way. Published: ")
     assert said.endswith("32 GiB of DRAM, crest4 (64 times larger).")
     assert "device not limited" in setups.line(slowed(""), KNOWN)
+    assert "device limited to 200 MB a second each way" in setups.line(slowed("200000000"), KNOWN)
 
 
 def test_steps_on_the_mapping_are_sweeps():

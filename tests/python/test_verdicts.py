@@ -213,7 +213,7 @@ def rivals(other=1.3):
 
 
 def large(results):
-    """The same numbers from the plan that is four times larger."""
+    """The same numbers from the plan with the larger problem."""
     return {f"{name}-large": replace(p, name=f"{name}-large") for name, p in results.items()}
 
 
