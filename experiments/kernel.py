@@ -24,12 +24,14 @@ from kernelpage.study import Study
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--run", action="store_true", help="first make the runs that are missing")
-    p.add_argument("--scale", default="quick", choices=("quick", "thorough", "night", "full"), help="scale of the runs that --run makes (default: quick)")
+    p.add_argument("--scale", choices=("quick", "thorough", "night", "full"), help="with --run: the scale of the runs (default: quick)")
     p.add_argument("--results", type=Path, default=ROOT / "results" / "kernel", help="results folder of run.py, which contains the folder of the plan (default: results/kernel)")
     p.add_argument("--output", type=Path, default=ROOT / "docs" / "page-cache.md", help="page to write (default: docs/page-cache.md)")
     o = p.parse_args()
+    if o.scale and not o.run:
+        p.error("--scale chooses the runs that are made: give it with --run, or leave it out")
     if o.run:
-        done = subprocess.run([sys.executable, str(ROOT / "experiments" / "run.py"), "kernel", "--scale", o.scale, "--results", str(o.results)], check=False)
+        done = subprocess.run([sys.executable, str(ROOT / "experiments" / "run.py"), "kernel", "--scale", o.scale or "quick", "--results", str(o.results)], check=False)
         if done.returncode != 0:
             return done.returncode
     folder = o.results / "kernel"

@@ -71,10 +71,11 @@ def directions(what, signs):
 
 
 def ahead_runs(s):
-    """{limit: [(KiB, run)]} in order. The runs without advice have Linux's own size."""
+    """{limit: [(KiB, run)]} in order. The runs without advice have Linux's own size, unless they were made with other settings."""
     found = {}
     for limit, name in at_limits(s, NONE):
-        found.setdefault(limit, {})[LINUX_AHEAD] = name
+        if s.latest(name)["knobs"].get("read_ahead_kb") == str(LINUX_AHEAD):
+            found.setdefault(limit, {})[LINUX_AHEAD] = name
     for name in s.runs:
         match = re.fullmatch(rf"ahead-(\d+)(?:-{SIZE})?", name)
         if match:
@@ -190,7 +191,7 @@ def requests(s):
            f"The block layer merged {s.median(URING, merged):.0%} of the requests of io_uring and {s.median(NONE, merged):.0%} of those of the mapping.")  # fmt: skip
     sizes = [(f"{spaced(limit)}, {size} KiB", name) for limit, runs in ahead_runs(s).items() for size, name in runs if s.values(name, read_kib)]
     if sizes:
-        yield "Limit and read-ahead decide how large the reads of a mapping without advice are."
+        yield "The next table has the reads of a mapping without advice, by limit and read-ahead."
         yield table(s, sizes, ((read_kib, "KiB a read", "{:.0f}"),))
     yield "The counters are the device's. They include the initial grid, and what other processes read and wrote in that time."
 

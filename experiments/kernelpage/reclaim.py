@@ -37,7 +37,7 @@ def stalls_of_machine(r):
 def stalls(s):
     waited = [(label, name) for label, name in STALLED if s.values(name, some)]
     if waited:
-        yield "By PSI some or all tasks of the machine waited for memory or for I/O in these shares of a run. So other processes are in them. The last column has the pages that reclaim scanned, for each page that the run moved."
+        yield "By PSI some or all tasks of the machine waited for memory or for I/O in these shares of a run. The shares include other processes. The last column has the pages that reclaim scanned, for each page that the run moved."
     else:
         yield "PSI is not counted here (no `/proc/pressure`, or Linux was started without `psi=1`). The table has the pages that reclaim scanned, for each page that the run moved."
     waits_of = ((some, "some wait for memory", "{:.0%}"), (full, "all wait for memory", "{:.0%}"), (waits, "some wait for I/O", "{:.0%}")) if waited else ()

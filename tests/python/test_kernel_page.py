@@ -75,7 +75,7 @@ def test_what_was_not_counted_is_no_zero(tmp_path):
 def aheads(small, large, rounds=5, usual=1.5, best=1.2):
     """Read-ahead of 128, 1024 and 8192 KiB at two limits; 8192 takes so many times as long as 128."""
     at = {"": ("80MiB", small), "-320MiB": ("320MiB", large)}
-    return [made(f"ahead-{kib}{end}", 10 * seconds, rounds, limit=limit) for end, (limit, times) in at.items() for kib, seconds in ((128, usual), (1024, best), (8192, usual * times))]
+    return [made(f"{name}{end}", 10 * seconds, rounds, limit=limit, knobs=LINUX) for end, (limit, times) in at.items() for name, seconds in ((study.NONE, usual), ("ahead-1024", best), ("ahead-8192", usual * times))]
 
 
 @pytest.mark.parametrize("small, large, rounds, wanted", [
@@ -110,11 +110,17 @@ def test_limits_are_compared_by_their_intervals(tmp_path, small, large, wanted, 
 
 
 def test_read_ahead_at_one_limit_says_nothing_of_others(tmp_path):
-    s = studied(tmp_path, *aheads(2.0, 1.0)[:3], made("mmap-stream-none"), made("mmap-stream-none-machine", 9.0))
+    s = studied(tmp_path, *aheads(2.0, 1.0)[:3], made("mmap-stream-none-machine", 54.0))
     text = said(limits.readahead, s)
     assert "says nothing of larger ones" in text and "this machine's own settings (read-ahead 8192 KiB" in text and "takes 3.6" in text
     with pytest.raises(study.Missing, match="two sizes"):
-        said(limits.readahead, studied(tmp_path / "one", made("ahead-128")))
+        said(limits.readahead, studied(tmp_path / "one", made("ahead-1024")))
+
+
+def test_runs_without_advice_have_linuxs_own_size_if_it_was_set(tmp_path):
+    """In a folder of runs with the machine's settings they have another size, which is not known."""
+    set_here, own = (studied(tmp_path / name, made(study.NONE, knobs=knobs), made("ahead-8192")) for name, knobs in (("linux", LINUX), ("machine", {})))
+    assert limits.ahead_runs(set_here) == {"80MiB": [(128, study.NONE), (8192, "ahead-8192")]} and limits.ahead_runs(own) == {"80MiB": [(8192, "ahead-8192")]}
 
 
 def sweep(**seconds):
