@@ -2,6 +2,7 @@
 """Reads raw.jsonl, or a file that pack.py made of it, into groups of runs. experiments/runner/record.py states the schema."""
 import gzip
 import json
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from analysis.stats import stat
 
 SCHEMA = 1
 PACKED = ".jsonl.gz"
+MEMEXT = re.compile(r"(^|/)memext( |$)")
 SECOND = "-second"  # ends the name of the packed results of a plan that was measured twice
 STATUSES = ("done", "failed", "timeout", "skipped")
 NUMBER = (int, float)
@@ -49,8 +51,10 @@ def check_record(where, record):
     _check(where, record, RUN_FIELDS)
     if record["status"] not in STATUSES:
         raise SchemaError(f"{where}: the status is {record['status']!r}, and must be one of {', '.join(STATUSES)}")
-    # From reports of `memext wavefront` the figures read only seconds and plan.
+    # From reports of `memext wavefront` the figures read only seconds and plan. Scripts of experiments/ have reports of their own.
     wavefront = "wavefront" in record["command"]
+    if not any(MEMEXT.search(word) for word in record["command"]):
+        return
     if record["status"] == "done" and isinstance(record.get("report"), dict) and "seconds" in record["report"]:
         if wavefront:
             _check(f"{where}: report", record["report"], {"seconds": NUMBER, "plan": dict})

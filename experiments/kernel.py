@@ -18,14 +18,14 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "experiments")]
 
 from kernelpage.page import page
-from kernelpage.study import Study
+from kernelpage.study import PACKED, Study
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--run", action="store_true", help="first make the runs that are missing")
     p.add_argument("--scale", choices=("quick", "thorough", "night", "full"), help="with --run: the scale of the runs (default: quick)")
-    p.add_argument("--results", type=Path, default=ROOT / "results" / "kernel", help="results folder of run.py, which contains the folder of the plan (default: results/kernel)")
+    p.add_argument("--results", type=Path, default=ROOT / "results" / "kernel", help="results folder of run.py, which contains the folder of the plan, or data/page-cache: the committed runs, without heat maps (default: results/kernel)")
     p.add_argument("--output", type=Path, default=ROOT / "docs" / "page-cache.md", help="page to write (default: docs/page-cache.md)")
     o = p.parse_args()
     if o.scale and not o.run:
@@ -34,8 +34,8 @@ def main():
         done = subprocess.run([sys.executable, str(ROOT / "experiments" / "run.py"), "kernel", "--scale", o.scale or "quick", "--results", str(o.results)], check=False)
         if done.returncode != 0:
             return done.returncode
-    folder = o.results / "kernel"
-    if not (folder / "raw.jsonl").exists():
+    folder = o.results if (o.results / PACKED).exists() else o.results / "kernel"
+    if not (folder / PACKED).exists() and not (folder / "raw.jsonl").exists():
         sys.exit(f"kernel.py: {folder} holds no runs; make them with experiments/kernel.py --run, or name another folder with --results")
     page(Study(folder), folder, o.output)
     return 0

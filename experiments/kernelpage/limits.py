@@ -112,7 +112,7 @@ def over_limits(found):
     at = {}
     for limit, _, effect in found:
         at.setdefault(FINDINGS[effect.sign], []).append(spaced(limit))
-    told = [f"{what} at {' and '.join(limits)}" for what, limits in at.items()]
+    told = [f"{what} at {' and '.join(filter(None, [', '.join(limits[:-1]), limits[-1]]))}" for what, limits in at.items()]
     if len(at) > 1:
         said = f"The largest read-ahead {', and '.join(told)}."
     else:

@@ -92,7 +92,7 @@ def command(s, name):
     drop = [i for i, w in enumerate(words) if w in DROPPED]
     kept = [w for i, w in enumerate(words) if i not in drop and i - 1 not in drop and w != "--quiet"]
     place = f"on {r['file_system']}: " if r.get("file_system") else ""
-    return place + "".join(f"{k}={v} " for k, v in r["knobs"].items()) + shlex.join(kept)
+    return place + "".join(f"{k}={v} " for k, v in sorted(r["knobs"].items())) + shlex.join(kept)
 
 
 def findings(q, s):

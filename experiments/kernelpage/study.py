@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The runs, what is measured of each, how two are compared, and what a question is."""
+import gzip
+import json
 import re
 import statistics
 from dataclasses import dataclass
+from pathlib import Path
 
 from runner import plan, record
 
@@ -36,16 +39,28 @@ class Question:
         return self.rows(study) if callable(self.rows) else self.rows
 
 
+PACKED = "kernel.jsonl.gz"  # analysis/pack.py: without timelines
+
+
+def read(folder):
+    """The records of a folder that experiments/run.py wrote, or of one with what analysis/pack.py made of it."""
+    packed = Path(folder) / PACKED
+    if not packed.exists():
+        return record.Store(folder).records()
+    with gzip.open(packed, "rt") as file:
+        return [json.loads(line) for line in file]
+
+
 class Study:
     def __init__(self, folder):
-        records = record.Store(folder).records()
+        records = read(folder)
         self.sessions = [r for r in records if r["kind"] == "session"]
         runs = [r for r in records if r["kind"] == "run"]
         if not runs:
             raise SystemExit(f"kernel.py: no runs in {folder}; experiments/kernel.py --run makes them")
         last = {r["id"]: r["key"] for r in runs}
         self.runs = {}
-        for r in runs:
+        for r in sorted(runs, key=lambda r: r["id"]):
             if r["key"] == last[r["id"]]:
                 self.runs.setdefault(r["id"], {})[r["repeat"]] = r
 
