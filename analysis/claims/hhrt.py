@@ -2,9 +2,9 @@
 """HHRT: problems larger than a memory, by the size of the temporal block."""
 from dataclasses import replace
 
-from analysis.claim import CONFIRMED, LARGER, NOT_RUN, REFUTED, SMALLER, UNDECIDED, Part, near, near_difference, no_less_than, no_more_than
+from analysis.claim import LARGER, NOT_RUN, SMALLER, Part, near, near_difference, no_less_than, no_more_than
 from analysis.claims.comparing import best_of, compare, gap_of, part, short_of
-from analysis.effects import LEAST_PAIRS, by_repeat, quotient
+from analysis.effects import by_repeat, quotient
 from analysis.measures import gupdates, per_step
 
 
@@ -29,7 +29,11 @@ def hhrt_one(results, known):
     best = best_of([g for k, g in groups.items() if k > 1], gupdates, max)
     v = known["hhrt"].value
     gap = gap_of(groups[1]) or short_of(groups[1])
-    return [part("speed of k = 1 / best k", quotient(by_repeat(groups[1], gupdates), best), no_more_than(near(v("k1-96gib") / v("best-96gib"))), gap)]
+    parts = [part("speed of k = 1 / best k", quotient(by_repeat(groups[1], gupdates), best), no_more_than(near(v("k1-96gib") / v("best-96gib"))), gap)]
+    inside = results["hhrt"].one(place="inside")
+    if not gap_of(groups[1]) and not gap_of(inside):
+        parts.append(replace(part(f"speed of k = 1 / inside (HHRT: {v('k1-96gib') / v('inside'):.3f})", quotient(by_repeat(groups[1], gupdates), by_repeat(inside, gupdates))), beside=True))
+    return parts
 
 
 def _between_the_extremes(groups, name=""):
@@ -41,10 +45,10 @@ def _between_the_extremes(groups, name=""):
 
 
 def hhrt_optimum(results, known):
-    """On flash at 1.5 times the DRAM, and in the model of the table for each problem that is larger than the device's memory."""
+    """On flash at 1.5 times the DRAM. Beside it the model of the table, for each problem that is larger than the device's memory: its algorithm recomputes nothing, so it cannot test the statement."""
     parts = _between_the_extremes(_hhrt(results, "beyond"))
     for gib in sorted({int(g["gib"]) for g in results["ktable"].groups.values()} - {6}) if "ktable" in results else ():
-        parts += _between_the_extremes(_ktable(results, gib), f"model, {gib} GiB: ")
+        parts += [replace(p, beside=True) for p in _between_the_extremes(_ktable(results, gib), f"model, {gib} GiB: ")]
     return parts
 
 
@@ -75,6 +79,18 @@ def _lacks(*groups):
     return "" if "" in gaps else next((g for g in gaps if g != NOT_RUN), NOT_RUN)
 
 
+SAME_K = 32
+
+
+def _same_k(results, known, gib, inside):
+    """The speed at a k that HHRT has too, beside the speed of the best k: with `stream` the largest k is the best one."""
+    group, given = _ktable(results, gib).get(SAME_K), known["ktable"].values.get(f"{gib}-{SAME_K}", {}).get("value")
+    if group is None or gap_of(group) or gap_of(inside):
+        return []
+    published = f"{given / known['ktable'].value('6-1'):.3g}" if given else "out of memory"
+    return [replace(part(f"{gib} GiB, k = {SAME_K} / inside (HHRT: {published})", quotient(by_repeat(group, gupdates), by_repeat(inside, gupdates))), beside=True)]
+
+
 def ktable_speed(near_published, *sizes):
     """Speed of the best k for problems larger than a tier / speed inside the device's memory. near_published: makes the band of a published ratio."""
 
@@ -85,25 +101,10 @@ def ktable_speed(near_published, *sizes):
             band = no_less_than(near_published(_best_published(known, gib) / known["ktable"].value("6-1")))
             gap = _lacks(inside) or _lacks(*groups)
             parts.append(part(f"{gib} GiB, best k / inside", quotient(_best_k(results, gib), by_repeat(inside, gupdates)) if not gap else {}, band, gap or short_of(inside, *[g for g in groups if g.done])))
+            parts += _same_k(results, known, gib, inside)
         return parts
 
     return found
-
-
-def ktable_killed(results, known):
-    """Settled by what happens: whether the cells of the table that the slides could not run fail for lack of memory here."""
-    given = known["ktable"]
-    for gib in (96, 192):
-        for k, g in sorted(_ktable(results, gib).items()):
-            if f"{gib}-{k}" not in given.values or given.value(f"{gib}-{k}") is not None:
-                continue
-            if gap_of(g) == NOT_RUN:
-                yield Part(f"{gib} GiB, k = {k}", None, SMALLER, NOT_RUN)
-                continue
-            killed, made = sum("out of memory" in r.failure for r in g.failures), len(g.done) + len(g.failures)
-            decided = made >= LEAST_PAIRS
-            state = REFUTED if decided and len(g.done) == made else CONFIRMED if decided and killed == made else UNDECIDED
-            yield Part(f"{gib} GiB, k = {k}: {len(g.done)} of {made} runs completed" + ("" if g.done or not g.failures else f" ({g.failure})"), settled=state)
 
 
 def near_loss(share):
