@@ -8,7 +8,7 @@ PARTS, PARTS_ADVISED = "mmap-skewed-min-none", "mmap-skewed-min-schedule"
 AROUND = "Without advice Linux reads around a page that a fault does not find in the page cache. Half of `read_ahead_kb` lies before the page (`do_sync_mmap_readahead` in `mm/filemap.c`)."
 CALLS = ("Before a range is copied into a Block or from one, advice by the schedule calls `MADV_POPULATE_READ`. For ranges below 1 MiB it also calls `MADV_WILLNEED`, a little earlier. "
          "After the copy it calls `MADV_DONTNEED`, `sync_file_range` and `POSIX_FADV_DONTNEED`, which write the range back and drop it. Without Blocks it calls `MADV_WILLNEED` for the next planes instead.")  # fmt: skip
-CONTROL = ("`MADV_POPULATE_READ` waits until the pages are there. `sync_file_range` waits where more than 32 MiB are being written. So much of this is control of I/O by synchronous calls, and not advice.")
+CONTROL = ("`MADV_POPULATE_READ` waits until the pages are there. memext lets `sync_file_range` wait where more than 32 MiB are being written. So much of this is control of I/O by synchronous calls, and not advice.")
 
 
 def madvise(s):
@@ -16,7 +16,7 @@ def madvise(s):
     yield (f"`MADV_SEQUENTIAL` {takes(s, 'mmap-stream-sequential', NONE, 'none')}. It reads "
            f"{s.median('mmap-stream-sequential', read_ratio):.2f} times the bytes loaded. {AROUND} `MADV_SEQUENTIAL` makes windows that begin at the page. `MADV_RANDOM` turns read-ahead off: it {takes(s, 'mmap-stream-random', NONE, 'none')} and reads "
            f"{s.median('mmap-stream-random', read_ratio):.2f} times the bytes, page by page. With either advice, reclaim disregards accesses through the mapping (`vma_has_recency`).")  # fmt: skip
-    yield (f"`MADV_HUGEPAGE` {takes(s, HUGE, NONE, 'none')}. It takes {s.median(HUGE, faults):.1f} faults a MiB stored instead of {s.median(NONE, faults):.0f} (see large folios). Two things change at once. For such a mapping Linux ignores `read_ahead_kb`. "
+    yield (f"`MADV_HUGEPAGE` {takes(s, HUGE, NONE, 'none')}. It takes {s.median(HUGE, faults):.1f} minor faults a MiB stored instead of {s.median(NONE, faults):.0f} (see large folios). Major faults, which wait for the storage, are not among them. Two things change at once. For such a mapping Linux ignores `read_ahead_kb`. "
            "It reads forward in folios of 2 MiB, which begin at multiples of 2 MiB, and not around the page. So this figure does not belong to large folios alone.")  # fmt: skip
     yield f"{CALLS} {CONTROL}"
     yield (f"Advice by the schedule {takes(s, SCHEDULE, NONE, 'none')}. On `stream` the storage reads {s.median(SCHEDULE, read_ratio):.2f} times the bytes loaded. For parts of planes it {takes(s, PARTS_ADVISED, PARTS, 'none')}: the storage reads "

@@ -4,7 +4,7 @@ import statistics
 
 from runner import plan
 
-from .study import MIB, URING, Question, counter, faults, kernel_of, report, step_ms, takes
+from .study import MIB, URING, Question, counter, kernel_of, report, step_ms, takes
 
 
 def held(r):
@@ -31,7 +31,7 @@ def zeros(r):
 def compressed(s):
     buffers = 2 * s.median("zram-random", lambda r: report(r)["layout"]["buffer_bytes"]) / MIB
     pool, limit = s.median("zram-random", held), plan.size_bytes(s.latest("zram-random")["limit"]) / MIB
-    enough = f"A machine with {pool + limit:.0f} MiB of DRAM needs no tier at all. " if pool + limit >= buffers else ""
+    enough = "This is more than both Buffers, so for noise zram saves no memory. " if pool + limit >= buffers else ""
     outside = " With cgroup v1 the pool lies outside the limit." if s.machine()["cgroup"] == "v1" else ""
     yield (f"For noise, zram took up to {pool:.0f} MiB of memory beside the limit of {limit:.0f} MiB, together {pool + limit:.0f} MiB. Both Buffers have {buffers:.0f} MiB, and a part of them stays within the limit. {enough}"
            f"The run {takes(s, 'zram-random', FILE, 'a swap file')}, and "
@@ -40,7 +40,6 @@ def compressed(s):
     yield (f"The other data begin as zeros but for three faces. Linux keeps a page of zeros as a bit (since 6.12), before any tier sees it. {zeros_said(s)}A swap file {takes(s, FILE_ZEROS, FILE, 'one with noise')}. Against it zram, which took {s.median('zram-corner', held):.0f} MiB beside the limit, "
            f"{takes(s, 'zram-corner', FILE_ZEROS, 'the swap file with the same data')}. zswap {takes(s, 'zswap-corner', FILE_ZEROS, 'the swap file with the same data')}.")  # fmt: skip
     yield from killed_said(s)
-    yield f"Noise in zram has {s.median('zram-random', faults):.0f} faults a MiB stored, in a swap file {s.median(FILE, faults):.0f}, and io_uring {s.median(URING, faults):.0f}."
 
 
 def killed_said(s):

@@ -30,7 +30,7 @@ def folios(s):
            f"{several(s, FOLIOS, store_us, '{:.2f} us')}.")  # fmt: skip
     yield " ".join(f"With calls of {label} the first store to a page {takes(s, name, 'folio-4KiB', 'one with calls of 4 KiB', store_us)}." for label, name in FOLIOS[1:]) + (
         " Linux can map a folio of 2 MiB by one entry of the page table, with one fault. The faults were not counted here.")  # fmt: skip
-    yield (f"In a run the system takes {s.median(NONE, system_ms):.1f} ms a step without advice, {s.median(HUGE, system_ms):.1f} with `MADV_HUGEPAGE`, and {s.median(URING, system_ms):.1f} with io_uring. "
+    yield (f"The system time of the process is {s.median(NONE, system_ms):.1f} ms a step without advice, {s.median(HUGE, system_ms):.1f} with `MADV_HUGEPAGE`, and {s.median(URING, system_ms):.1f} with io_uring. Threads of Linux that write back are not in it, so for mappings it is a lower bound. "
            "How much of this comes from the size of folios was not measured.")  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from .study import (
     at_limits,
     kernel_of,
     read_ratio,
+    report,
     several,
     spaced,
     step_ms,
@@ -52,10 +53,26 @@ def sweep(s):
         kept.append((Effect(s, NONE + end, URING + end), Effect(s, HUGE + end, NONE + end)))
         yield (f"At {spaced(limit)} a mapping without advice {plain}. `MADV_HUGEPAGE` {huge}, and advice by the schedule {takes(s, SCHEDULE + end, NONE + end, 'none')}. "
                f"Without advice the storage reads {s.median(NONE + end, read_ratio):.2f} times the bytes loaded, over {sweeps(s, NONE + end)}.")  # fmt: skip
+    if reads_by_sweeps(s, [NONE + suffix(s, limit, NONE) for limit in limits]):
+        yield ("What the storage reads does not depend on the limit here. A store to a written extent reads its page first, and only the first sweep stores to unwritten ones. So S sweeps read (2 S - 1) / S times the bytes. "
+               "Times of different limits are not compared: their runs have different numbers of sweeps.")  # fmt: skip
     if not all(effect.enough for pair in kept for effect in pair):
         yield "There are too few rounds to compare the limits."
         return
     yield f"{directions('a mapping without advice against io_uring', [a.sign for a, _ in kept])} {directions('`MADV_HUGEPAGE` against none', [b.sign for _, b in kept])}"
+
+
+OTHER_WAYS = "The runs at the limits differ in more than the limit: larger grids make fewer sweeps, and a read-ahead of some MiB takes a lesser share of a larger limit."
+
+
+def reads_by_sweeps(s, names):
+    """Whether all that is read twice is what stores to written extents read first. The first sweep into the second Buffer stores to extents that were never written: S sweeps read (2S - 1) / S times the bytes."""
+    def wanted(name):
+        done = report(s.latest(name))
+        sweeps_made = -(-done["steps_done"] // max(1, done["plan"]["bt"]))
+        return (2 * sweeps_made - 1) / sweeps_made
+
+    return all("plan" in (report(s.latest(name)) or {}) and abs(s.median(name, read_ratio) - wanted(name)) < 0.02 for name in names)
 
 
 def directions(what, signs):
@@ -143,11 +160,11 @@ def readahead(s):
             yield " ".join(said)
     if not found:
         raise Missing("fewer than two sizes of read-ahead have results")
-    yield over_limits(found)
+    yield over_limits(found) + (f" {OTHER_WAYS}" if len(found) > 1 else "")
     own = NONE + "-machine"
     if s.done(own):
         machine = s.machine()
-        yield (f"With this machine's own settings (read-ahead {machine['storage']['read_ahead_kb']} KiB, and dirty limits of its whole memory) a run {takes(s, own, NONE, 'one with the settings of the others')}.")
+        yield (f"With this machine's own settings (read-ahead {machine['storage']['read_ahead_kb']} KiB, its own dirty limits, and DAMON as it was) a run {takes(s, own, NONE, 'one with the settings of the others')}.")
     least = min(s.median(name, read_ratio) for runs in ahead_runs(s).values() for _, name in runs if s.done(name))
     if least > 1.05:
         yield ("With every read-ahead the storage reads more bytes than the schedule loads. Stores are one reason. A store to a page of the mapping that is not in the page cache faults, and Linux reads the page first. "

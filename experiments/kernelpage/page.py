@@ -56,7 +56,7 @@ def settings(s):
     linux = all(set_here.get(name) == value for name, value in plan.AHEAD.items())
     text = f"Settings of the runs with a memory limit, unless a run says otherwise: {', '.join(words)}."
     text += " The read-ahead is the default of Linux." if linux else ""
-    text += " The dirty limits are scaled: Linux takes such shares of the machine's whole memory." if "vm.dirty_bytes" in set_here else " The dirty limits are the machine's."
+    text += " The dirty limits are scaled: Linux takes such shares of the free memory and the page cache of the whole machine." if "vm.dirty_bytes" in set_here else " The dirty limits are the machine's."
     if "read_ahead_kb" in set_here and set_here["read_ahead_kb"] != str(own):
         text += f" This machine's device came with a read-ahead of {own} KiB, which these runs did not have."
     return text

@@ -37,7 +37,7 @@ def stalls_of_machine(r):
 def stalls(s):
     waited = [(label, name) for label, name in STALLED if s.values(name, some)]
     if waited:
-        yield "By PSI some or all tasks of the machine waited for memory or for I/O in these shares of a run. The shares include other processes. The last column has the pages that reclaim scanned, for each page that the run moved."
+        yield "By PSI some or all tasks of the machine waited for memory or for I/O in these shares of a run. The shares include other processes, faults on pages that were reclaimed too early, and swapping in. The last column has the pages that reclaim scanned, for each page that the run moved."
     else:
         yield "PSI is not counted here (no `/proc/pressure`, or Linux was started without `psi=1`). The table has the pages that reclaim scanned, for each page that the run moved."
     waits_of = ((some, "some wait for memory", "{:.0%}"), (full, "all wait for memory", "{:.0%}"), (waits, "some wait for I/O", "{:.0%}")) if waited else ()
@@ -56,7 +56,7 @@ def mglru(s):
 
 
 QUESTIONS = [
-    Question("reclaim", "Direct reclaim", "How long do tasks wait until pages are reclaimed?", "No counterpart in the papers.",
+    Question("reclaim", "Direct reclaim", "How long do tasks stall for memory?", "No counterpart in the papers.",
              STALLED, ((some, "memory, some"), (full, "memory, full"), (scanned, "scanned / moved")), stalls),
     Question("mglru", "MGLRU", "Does the multi-generation LRU keep the right pages of a sweep?",
              "The papers: performance \"depends on the degree of matching between the operating system (OS) kernel page replacement policy in the page cache and memory access patterns\".",

@@ -324,7 +324,7 @@ def test_zeros_are_compared_with_zeros(tmp_path):
     text = said(compressed.compressed, studied(tmp_path, *rows))
     assert "Of the pages that were swapped out 90.0% were such. A swap file takes 0.50 times" in text and "which took 25 MiB beside the limit, takes 0.50 times" in text and "zswap shows no clear difference from the swap file with the same data" in text
     assert "The run takes 0.75 times" in text and "takes 3.00 times" in text and "reads only its own page" in text
-    assert "up to 25 MiB of memory beside the limit of 80 MiB, together 105 MiB. Both Buffers have 2 MiB" in text and "needs no tier at all" in text and "the pool lies outside the limit" in text
+    assert "up to 25 MiB of memory beside the limit of 80 MiB, together 105 MiB. Both Buffers have 2 MiB" in text and "saves no memory" in text and "the pool lies outside the limit" in text
     with pytest.raises(study.Missing, match="swap-file-corner"):
         said(compressed.compressed, studied(tmp_path / "old", *rows[:1], *rows[2:]))
 
