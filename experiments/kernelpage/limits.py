@@ -16,11 +16,11 @@ from .study import (
     at_limits,
     kernel_of,
     read_ratio,
-    report,
     several,
     spaced,
     step_ms,
     sweeps,
+    sweeps_made,
     table,
     takes,
 )
@@ -67,12 +67,8 @@ OTHER_WAYS = "The runs at the limits differ in more than the limit: larger grids
 
 def reads_by_sweeps(s, names):
     """Whether all that is read twice is what stores to written extents read first. The first sweep into the second Buffer stores to extents that were never written: S sweeps read (2S - 1) / S times the bytes."""
-    def wanted(name):
-        done = report(s.latest(name))
-        sweeps_made = -(-done["steps_done"] // max(1, done["plan"]["bt"]))
-        return (2 * sweeps_made - 1) / sweeps_made
-
-    return all("plan" in (report(s.latest(name)) or {}) and abs(s.median(name, read_ratio) - wanted(name)) < 0.02 for name in names)
+    made = {name: sweeps_made(s.latest(name)) for name in names}
+    return all(made.values()) and all(abs(s.median(name, read_ratio) - (2 * n - 1) / n) < 0.02 for name, n in made.items())
 
 
 def directions(what, signs):

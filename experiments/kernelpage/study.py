@@ -127,11 +127,16 @@ def read_ratio(r):
     return kernel_of("storage_read_bytes")(r) / needed
 
 
-def sweeps(study, name):
-    """ "all 6 sweeps of the run": how often it went over the grid."""
-    r = study.latest(name)
+def sweeps_made(r):
+    """How often a run went over the grid; 0 if its report does not say."""
     said = report(r) or {}
-    return f"all {-(-said['steps_done'] // max(1, said['plan']['bt']))} sweeps of the run" if "plan" in said else "all sweeps of the run"
+    return -(-said["steps_done"] // max(1, said["plan"]["bt"])) if "plan" in said else 0
+
+
+def sweeps(study, name):
+    """ "all 6 sweeps of the run" """
+    made = sweeps_made(study.latest(name))
+    return f"all {made} sweeps of the run" if made else "all sweeps of the run"
 
 
 def written_ratio(r):

@@ -342,13 +342,14 @@ def mounted(place, loop):
         mkfs = shutil.which(f"mkfs.{kind}", path=os.environ["PATH"] + ":/usr/sbin:/sbin")
         if mkfs is None:
             pytest.skip(f"mkfs.{kind} is not installed (packages-tests.txt)")
-        if kind not in pathlib.Path("/proc/filesystems").read_text().split():
-            pytest.skip(f"this Linux has no {kind}")
         device = loop(count)
         sh(mkfs, "-q", *(["-m", "0"] if kind == "ext4" else []), device)
         directory = place / f"mount-{len(directories)}"
         directory.mkdir()
-        sh("mount", "-o", options, device, directory)
+        done = subprocess.run(["mount", "-t", kind, "-o", options, device, directory], capture_output=True, text=True)  # loads the kind's module
+        if done.returncode and kind not in pathlib.Path("/proc/filesystems").read_text().split():
+            pytest.skip(f"this Linux has no {kind}: {done.stderr.strip()}")
+        assert done.returncode == 0, done.stderr
         directories.append(directory)
         return directory, device
 

@@ -73,6 +73,20 @@ def test_schema_refuses(change, says):
         results.check_record("x", record)
 
 
+@pytest.mark.parametrize("command, checked", [
+    (["/build/memext", "run"], True), (["memext", "run"], True), (["experiments/limit-bandwidth", "1MiB", "/data", "--", "memext", "run"], True),
+    (["experiments/plain/memext/read.py"], False), (["python3", "experiments/first_stores.py"], False), (["/tmp/memext-experiments/x"], False), (["sh", "-c", "bench_engine > /tmp/memext-experiments/x"], False),
+])  # fmt: skip
+def test_only_reports_of_memext_have_its_keys(command, checked):
+    """Scripts in plans, such as those of the page on Linux, write reports of their own."""
+    record = good_run()
+    record["command"], record["report"] = command, {"seconds": 1.0}
+    if not checked:
+        return results.check_record("x", record)
+    with pytest.raises(results.SchemaError, match="report"):
+        results.check_record("x", record)
+
+
 def test_the_last_command_of_a_configuration_counts(tmp_path):
     old, new, again = good_run(), good_run(), good_run()
     old.update(key="old", repeat=1, wall_s=100.0)
