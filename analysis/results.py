@@ -11,7 +11,19 @@ from analysis.stats import stat
 SCHEMA = 1
 PACKED = ".jsonl.gz"
 MEMEXT = re.compile(r"(^|/)memext( |$)")
-SECOND = "-second"  # ends the name of the packed results of a plan that was measured twice
+AGAIN = ("second", "third", "fourth")  # "fig05-second" and so on: other measurements of a plan, by falling number of rounds. The plan's own name has the one that decides
+
+
+def named(plan, again):
+    """The name of another measurement of a plan; again: one of AGAIN."""
+    return f"{plan}-{again}"
+
+
+def plan_of(name):
+    """The plan that a measurement belongs to, and which one it is: one of AGAIN, or "" for the measurement that decides."""
+    return next(((name.removesuffix(named("", again)), again) for again in AGAIN if name.endswith(named("", again))), (name, ""))
+
+
 STATUSES = ("done", "failed", "timeout", "skipped")
 NUMBER = (int, float)
 RUN_FIELDS = {

@@ -4,7 +4,7 @@ import math
 
 from analysis.measures import GIB
 from analysis.origin import few
-from analysis.results import SECOND
+from analysis.results import plan_of
 from analysis.stats import median
 
 # Plan -> the published figure that it measures again, if its name differs from the plan's.
@@ -23,6 +23,17 @@ def throttle(run):
     words = _words(run)
     rate = next((words[k + 1] for k, w in enumerate(words[:-1]) if w.endswith("limit-bandwidth")), "")
     return f"{int(rate) / 1e6:g} MB" if rate.isdigit() else rate
+
+
+def accelerator(run):
+    """Name, bus and memory of the accelerator that a run was given, in words; "" without one."""
+    words = _words(run)
+    option = {name: words[k + 1] for k, name in enumerate(words[:-1]) if name in ("--accel", "--device-memory")}
+    if "--accel" not in option:
+        return ""
+    name, _, rate = option["--accel"].partition(",rate=")
+    memory = f" with {option['--device-memory']} of memory" if "--device-memory" in option else ""
+    return f"accelerator `{name}`{memory}" + (f" behind a bus of {rate.replace('MB', ' MB')}" if rate else "")
 
 
 def buffers_bytes(run):
@@ -68,6 +79,8 @@ def _here(plan):
     short = [r for r in firsts if r.limit] or firsts  # short of DRAM; a run that fits has no sweeps to compare
     if text := sizes((r.report.get("steps_done", 0) for r in short if sweeps(r)), "{:d}"):
         parts.append(f"{text} steps in {sizes((sweeps(r) for r in short), '{:d}')} sweeps")
+    if text := either(t for r in firsts if (t := accelerator(r))):
+        parts.append(text)
     slow = either(t for r in firsts if (t := throttle(r)))
     parts.append(f"device limited to {slow} a second each way" if slow else "device not limited")
     return "; ".join(parts)
@@ -75,7 +88,7 @@ def _here(plan):
 
 def _there(plan, known):
     """What the paper ran, and how many times larger that was than the largest problem here."""
-    name = plan.name.removesuffix(SECOND)
+    name, _ = plan_of(plan.name)
     values = known.get(FIGURE_OF.get(name, name))
     if values is None:
         return "no counterpart in the papers"

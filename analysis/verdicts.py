@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from analysis.claim import AT_LEAST_AS_GOOD, CONFIRMED, EACH_LEVEL, EQUAL, INTERVALS, NOT_TESTED, REFUTED, TOLERANCE, UNDECIDED, percent
 from analysis.claims import CLAIMS
 from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, rank_rounds
-from analysis.results import SECOND
+from analysis.results import AGAIN, named
 
 @dataclass(frozen=True)
 class Verdict:
@@ -51,16 +51,21 @@ def _numbers(parts, states):
     return f"{len(parts)} comparisons: {counts}; e.g. " + "; ".join(p.say(EACH_LEVEL) for p in telling[:3])
 
 
-def _second(claim, results, published):
-    """The parts of a claim from the second measurement of its plans; [] where there is none."""
-    again = {plan: results[plan + SECOND] for plan in claim.plans if plan + SECOND in results}
-    return [p for p in claim.parts({**results, **again}, published) if not p.untested] if again else []
+def _others(claim, results, published):
+    """{one of AGAIN: the parts of a claim from that measurement of its plans}, for the measurements that are there. A plan without that measurement takes part with the one that decides."""
+    found = {}
+    for again in AGAIN:
+        there = {plan: results[named(plan, again)] for plan in claim.plans if named(plan, again) in results}
+        parts = [p for p in claim.parts({**results, **there}, published) if not p.untested] if there else []
+        if parts:
+            found[again] = parts
+    return found
 
 
 def _plans(claim, results):
     """The plans whose runs decide a claim or are shown beside it."""
     there = [p for p in (*claim.plans, *claim.also) if p in results or p in claim.plans]
-    return tuple(q for p in there for q in (p, p + SECOND) if q == p or q in results)
+    return tuple(q for p in there for q in (p, *(named(p, again) for again in AGAIN)) if q == p or q in results)
 
 
 def quick(results):
@@ -87,10 +92,10 @@ def decide(claim, results, published):
     missing = [p for p in claim.plans if p not in results]
     if missing:
         return untested(f"needs {claim.needs}" if claim.needs else f"not run: {', '.join(missing)}")
-    parts, second = list(claim.parts(results, published)), _second(claim, results, published)
-    if all(p.untested for p in parts if not p.beside):
-        parts, second = second, []
-    parts += [replace(p, label=f"second measurement, {p.label}", beside=True) for p in second]
+    parts, others = list(claim.parts(results, published)), _others(claim, results, published)
+    if all(p.untested for p in parts if not p.beside) and others:
+        parts = others.pop(next(iter(others)))
+    parts += [replace(p, label=f"{again} measurement, {p.label}", beside=True) for again, other in others.items() for p in other]
     if not parts or all(p.untested for p in parts if not p.beside):
         return untested("the plans were run without the runs that this finding compares")
     judged, beside = [p for p in parts if not p.beside], [p for p in parts if p.beside and p.effect is not None]
@@ -118,7 +123,7 @@ RULES = (
     "In plans with mmap or swap, runs with a memory limit have Linux's default read-ahead (128 KiB), and dirty limits of 10 and 20 % of the memory limit. Runs with this machine's own dirty limits stand beside them under another name. "
     "Other plans keep this machine's settings: aio and uring bypass the page cache. "
     "The slides name Linux 3.13. The papers do not give their read-ahead or their dirty limits. So differences of mmap and swap may also come from these.",
-    "If a plan is measured twice, the measurement with more rounds decides, whatever it shows. With equally many rounds the earlier measurement decides. The numbers of the other one stand beside it as `second measurement`. "
+    "If a plan is measured several times, the measurement with the most rounds decides, whatever it shows. With equally many rounds the earlier measurement decides. The numbers of the others stand beside it, as `second measurement` and `third measurement`. "
     "The first of these rules was made after fig05 had been measured twice, and the second after fig7b had been. A third measurement of fig05, of 11 rounds on the AMD EPYC, was not kept, so the page cannot show it. "
     "The exception for runs of less than 2 s, given below, was also made after results were seen. It decided one finding: that temporal blocking shortens a run.",
     "The papers' problems are larger. So compare order and ratio: a finding that does not hold here is not refuted at the papers' size.",

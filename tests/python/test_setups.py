@@ -30,6 +30,13 @@ def test_a_plan_says_its_size_its_limits_and_its_sweeps():
     assert "device limited to 200 MB a second each way" in setups.line(slowed("200000000"), KNOWN)
 
 
+def test_a_plan_says_its_accelerator():
+    """Name, memory and bus, as the commands give them: they decide what a model of a GPU is worth."""
+    run = group({"gib": 16}, command=("experiments/limit-bandwidth 220MiB /data -- memext run --accel host,rate=800MB/s --device-memory 48MiB",))
+    assert "; accelerator `host` with 48MiB of memory behind a bus of 800 MB/s; device limited to 220MiB" in setups.line(plan("ktable", run)["ktable"], KNOWN)
+    assert "; accelerator `auto`; device not" in setups.line(plan("ktable", group({"gib": 16}, command=("memext", "run", "--accel", "auto")))["ktable"], KNOWN)
+
+
 def test_steps_on_the_mapping_are_sweeps():
     direct = group({"run": 1}, plan={"algorithm": "direct", "bt": 1})
     assert setups.sweeps(direct.runs[0]) == 10 and setups.sweeps(group({"run": 1}).runs[0]) == 2

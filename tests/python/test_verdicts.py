@@ -569,14 +569,19 @@ def test_short_runs_decide_nothing_but_a_twofold_order():
     assert state("read-factor", fig05(aio=0.4, mmap=1.0, swap=9.0)) == CONFIRMED and state("cost-with", fig05(normal=0.4, aio=0.1, mmap=0.1)) == UNDECIDED
 
 
-def test_a_second_measurement_is_shown_and_decides_what_the_first_one_left_out():
-    """The first one has more rounds and no run without commits."""
+def test_other_measurements_are_shown_and_decide_what_the_first_one_left_out():
+    """The first one has the most rounds and no run without commits."""
     first, again = fig05(), {"fig05-second": fig05(aio=9.0, mmap=6.0)["fig05"]}
     del first["fig05"].groups[next(k for k, g in first["fig05"].groups.items() if g.params["method"] == "mmap-no-commit")]
     found = verdicts.decide(BY_NAME["order"], {**first, **again}, KNOWN)
     assert found.state == CONFIRMED and "; shown, not judged: second measurement, aio / mmap 1.5" in found.numbers and found.plans == ("fig05", "fig05-second")
     assert state("commits", first) == NOT_TESTED and state("commits", {**first, **again}) == CONFIRMED
     assert verdicts.decide(BY_NAME["order"], first, KNOWN).plans == ("fig05",)
+    third = {"fig05-third": fig05(aio=4.0, mmap=1.0)["fig05"]}
+    found = verdicts.decide(BY_NAME["order"], {**first, **again, **third}, KNOWN)
+    assert found.state == CONFIRMED and "second measurement, aio / mmap 1.5" in found.numbers and "third measurement, aio / mmap 4" in found.numbers
+    found = verdicts.decide(BY_NAME["commits"], {**first, **again, **third}, KNOWN)
+    assert found.state == CONFIRMED and "third measurement" in found.numbers and "second measurement" not in found.numbers
 
 
 def test_plans_that_were_run_too_count():
@@ -622,6 +627,15 @@ def test_rules_that_fail_on_one_side(value, most, least):
     """Of a published 2: what is five times as good is no confirmation of the number."""
     effect = Effect(tuple(value * n for n in NOISE))
     assert Part("", effect, no_more_than(near(2.0))).state() == most and Part("", effect, no_less_than(near(2.0))).state() == least
+
+
+def test_the_model_of_the_table_names_its_best_k_and_hhrts():
+    """From the runs, since both depend on the scale; and the speeds at k that both have stand beside, k = 1 where it was run."""
+    found = verdicts.decide(BY_NAME["ktable-flash"], ktable(), KNOWN).numbers
+    assert "96 GiB, best k (32; HHRT: 48) / inside" in found and "96 GiB, k = 32 / inside (HHRT: 0.358)" in found and "k = 1 / inside" not in found
+    with_one = ktable()
+    with_one["ktable"].groups["one"] = group({"gib": 96, "k": 1, "tier": "flash"}, 600.0)
+    assert "96 GiB, k = 1 / inside (HHRT: 0.018) 0.01" in verdicts.decide(BY_NAME["ktable-flash"], with_one, KNOWN).numbers
 
 
 def test_a_number_far_better_than_the_published_one_is_no_confirmation():
