@@ -28,6 +28,7 @@ const struct mx_form mx_forms[MX_FORMS] = {
     {"1", "1 row in a pass", 1, false, false, {NULL}},
     {"1b", "1 row in a pass, in blocks", 1, true, false, {BLOCKS, WIDE}},
     {"2b", "2 rows in a pass, in blocks", 2, true, false, {"-DMEMEXT_ROWS=2", BLOCKS, WIDE}},
+    {"4b", "4 rows in a pass, in blocks", 4, true, true, {"-DMEMEXT_ROWS=4", BLOCKS, WIDE}},
     {"1n", "1 row in a pass, vectors of 32 bytes", 1, false, true, {NARROW}},
     {"1w", "1 row in a pass, vectors of 64 bytes", 1, false, true, {WIDE}},
     {"2n", "2 rows in a pass, vectors of 32 bytes", 2, false, false, {"-DMEMEXT_ROWS=2", NARROW}},
@@ -52,8 +53,8 @@ int mx_forms_wanted(mx_why *why, int32_t number[MX_FORMS], int32_t *n) {
     }
     if (*n > 0) return 0;
     return mx_fail(why, -EINVAL,
-                   MX_FORM_VARIABLE "=%.20s is not a form of row functions: choose 1, 1b, 2b, 1n, 1w, 2n, 2w "
-                                    "or 4, or unset it for the fastest",
+                   MX_FORM_VARIABLE "=%.20s is not a form of row functions: choose 1, 1b, 2b, 4b, 1n, 1w, "
+                                    "2n, 2w or 4, or unset it for the fastest",
                    only);
 }
 

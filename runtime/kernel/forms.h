@@ -15,12 +15,12 @@
  * empty: the fastest form. */
 #define MX_FORM_VARIABLE "MEMEXT_ROWS"
 
-enum { MX_FORMS = 8, MX_FORM_FLAGS = 3 };
+enum { MX_FORMS = 9, MX_FORM_FLAGS = 3 };
 struct mx_form {
     const char *name, *text; /* its name in the variable, and in words */
     int32_t rows;            /* rows of a pass */
     bool blocks; /* in blocks of a vector (cell.h), which some kernels and compilers do not allow */
-    bool avx512; /* only on processors with vectors of 64 bytes; on others it equals another form */
+    bool avx512; /* only with vectors of 64 bytes; else it equals another form, or needs too many registers */
     const char *flags[MX_FORM_FLAGS];
 };
 /* The first form computes one row, with the vectors that the compiler prefers. */
