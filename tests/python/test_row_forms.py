@@ -81,6 +81,15 @@ def test_random_kernels_have_the_same_bits_in_blocks(compiled, tmp_path, first):
         same_everywhere(compiled, path, seed, ("1", *BLOCKS) if LONG else ("1", BLOCKS[seed % 3]), long=True, **environment)
 
 
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("type_name", ["double", "float"])
+def test_blocks_read_a_whole_vector_beside(compiled, tmp_path, type_name, compiler):
+    """A radius may be as many cells as a vector has: then a neighbour is the next vector itself."""
+    path = tmp_path / "far.c"
+    path.write_text(GOOD.replace("double", type_name).replace("MX_RADIUS 1", "MX_RADIUS 8") % "SET(u, AT(u, 8, 0, 0) + 3 * AT(u, -8, 0, 0) + 5 * AT(u, 7, 0, 0) + 7 * AT(u, -7, 1, 0));")
+    same_everywhere(compiled, path, 1, ("1", *BLOCKS), long=True, CC=compiler)
+
+
 def test_blocks_are_refused_where_cells_have_different_sizes(compiled, tmp_path):
     """Forms in blocks are left out then; forced, one says why."""
     path = tmp_path / "mixed.c"

@@ -790,11 +790,14 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
 #if MX_VECTOR_ == 64 && !defined(__clang__)
 typedef int mx_block_32 __attribute__((vector_size(64)));
 typedef long long mx_block_64 __attribute__((vector_size(64)));
-#define MX_SHIFTED_(name, low, high, k)                                                                      \
-    (mx_lanes == 8 ? (mx_block_##name)__builtin_ia32_alignq512_mask((mx_block_64)(high), (mx_block_64)(low), \
-                                                                    k, (mx_block_64){0}, (unsigned char)-1)  \
-                   : (mx_block_##name)__builtin_ia32_alignd512_mask((mx_block_32)(high), (mx_block_32)(low), \
-                                                                    k, (mx_block_32){0}, (unsigned short)-1))
+#define MX_SHIFTED_(name, low, high, k) /* of k these instructions take the lowest bits */                   \
+    ((k) == mx_lanes  ? (high)                                                                               \
+     : mx_lanes == 8 ? (mx_block_##name)__builtin_ia32_alignq512_mask(                                       \
+                            (mx_block_64)(high), (mx_block_64)(low), (k) % 8, (mx_block_64){0},              \
+                            (unsigned char)-1)                                                               \
+                      : (mx_block_##name)__builtin_ia32_alignd512_mask(                                      \
+                            (mx_block_32)(high), (mx_block_32)(low), (k) % 16, (mx_block_32){0},             \
+                            (unsigned short)-1))
 _Static_assert(mx_lanes == 8 || mx_lanes == 16, "no blocks for cells of this size");
 #else
 #define MX_OF_TWO_(i) ((i) & (2 * mx_lanes - 1))
