@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A line for each plan: what was run here and what the paper ran. It gives size, DRAM, Blocks, steps and limits of the device. So a reader sees that a finding may fail here and still hold at the paper's size."""
 import math
+import re
 
 from analysis.measures import GIB
 from analysis.origin import few
@@ -25,15 +26,21 @@ def throttle(run):
     return f"{int(rate) / 1e6:g} MB" if rate.isdigit() else rate
 
 
+def spaced(size):
+    """A number and its unit, apart: "48MiB" is "48 MiB"."""
+    return re.sub(r"^([\d.]+)(?=[A-Za-z])", r"\1 ", size)
+
+
 def accelerator(run):
     """Name, bus and memory of the accelerator that a run was given, in words; "" without one."""
     words = _words(run)
     option = {name: words[k + 1] for k, name in enumerate(words[:-1]) if name in ("--accel", "--device-memory")}
     if "--accel" not in option:
         return ""
-    name, _, rate = option["--accel"].partition(",rate=")
-    memory = f" with {option['--device-memory']} of memory" if "--device-memory" in option else ""
-    return f"accelerator `{name}`{memory}" + (f" behind a bus of {rate.replace('MB', ' MB')}" if rate else "")
+    name, *more = option["--accel"].split(",")
+    rate = next((m.removeprefix("rate=") for m in more if m.startswith("rate=")), "")
+    memory = f" with {spaced(option['--device-memory'])} of memory" if "--device-memory" in option else ""
+    return f"accelerator `{name}`{memory}" + (f" behind a bus of {spaced(rate)}" if rate else "")
 
 
 def buffers_bytes(run):

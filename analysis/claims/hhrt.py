@@ -58,7 +58,7 @@ def ssd_speed(results, known):
     return [replace(compare(f"time, {slow['gbs']:g} / {fast['gbs']:g} GB/s", slow, fast, band=LARGER), form="{:.4g}") for slow, fast in zip(groups, groups[1:])]
 
 
-# The table of k, in three tiers. The sizes are those of the slides. On the accelerator `host` this is a model: its speeds at k = 1 were given to it.
+# The table of k, in three tiers. The sizes are those of the slides. On the accelerator `host` this is a model, with rates of bus and drive that the plan chooses.
 
 
 def _ktable(results, gib):
@@ -75,10 +75,13 @@ def _best_speed(results, gib):
 
 
 def _best_k(results, gib):
-    """The k whose median speed is the highest; None without runs."""
+    """The k whose median speed is the highest, in words that tell whether a larger one was run."""
     speeds = {k: g.stat(gupdates) for k, g in _ktable(results, gib).items() if k > 1}
     there = {k: s.median for k, s in speeds.items() if s}
-    return max(there, key=there.get, default=None)
+    if not there:
+        return "none"
+    best = max(there, key=there.get)
+    return f"{best}, the largest that was run" if len(there) > 1 and best == max(there) else f"{best}"
 
 
 def _lacks(*groups):
@@ -91,7 +94,7 @@ SAME_K = (1, 32)
 
 
 def _same_k(results, known, gib, inside):
-    """The speeds at k that HHRT has too, beside the speed of the best k: `stream` computes nothing twice, so its best k is not HHRT's."""
+    """The speeds at k that HHRT has too, beside the speed of the best k: `stream` computes nothing twice, so its best k may be another one."""
     parts = []
     for k in SAME_K:
         group, given = _ktable(results, gib).get(k), known["ktable"].values.get(f"{gib}-{k}", {}).get("value")
@@ -112,7 +115,7 @@ def ktable_speed(near_published, *sizes):
             published, k = _best_published(known, gib)
             band = no_less_than(near_published(published / known["ktable"].value("6-1")))
             gap = _lacks(inside) or _lacks(*groups)
-            label = f"{gib} GiB, best k ({_best_k(results, gib) or 'none'}; HHRT: {k}) / inside"
+            label = f"{gib} GiB, best k ({_best_k(results, gib)}; HHRT: {k}) / inside"
             parts.append(part(label, quotient(_best_speed(results, gib), by_repeat(inside, gupdates)) if not gap else {}, band, gap or short_of(inside, *[g for g in groups if g.done])))
             parts += _same_k(results, known, gib, inside)
         return parts

@@ -15,7 +15,7 @@ from .table import QUESTIONS
 DROPPED = ("--json", "--timeline", "--swap-dir", "--counts")  # words of a command that a reader needs no value of
 INTRODUCTION = (
     "`experiments/kernel.py` wrote this page from the runs of `experiments/plans/kernel.toml`. `experiments/kernel.py --run` measures again within an hour, and writes the page for your machine. With `--scale night` the limits reach 5 GiB, and it takes about two hours. "
-    "The access patterns are those of the papers: whole planes in long requests (`stream`), some rows of each plane (`skewed-min`), and plane by plane on the mapping (without Blocks). A Buffer is one of two copies of the grid on the storage. A Block is the part of a Buffer that the program has copied into memory of its own. A sweep takes the whole grid some steps further.")  # fmt: skip
+    "The access patterns are those of the papers: whole planes in long requests (`stream`), some rows of each plane (`skewed-min`), and plane by plane on the mapping (without Blocks). A Buffer is an array that holds a whole state of the grid. A Block is memory of the program's own that holds a piece of a Buffer. A sweep takes the whole grid some steps further.")  # fmt: skip
 RULE = (
     "Each round gives a ratio. The page gives Hodges and Lehmann's estimate of these ratios, with an interval of 95 % in brackets. The page claims a difference only where the interval does not contain 1. For two equal configurations that happens "
     f"in at most 1 of 20 cases, so one of the many sentences below may be due to chance. Fewer than {effects.LEAST_PAIRS} rounds claim nothing. Runs that count take {effects.LEAST_SECONDS:g} s or more. "

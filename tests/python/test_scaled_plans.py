@@ -58,10 +58,10 @@ def test_what_is_compared_makes_the_same_steps(name, same, scale):
     assert all(len(s) == 1 for s in steps.values()), steps
 
 
-@pytest.mark.parametrize("name", ["fig07", "fig07-large", "fig12", "hhrt"])
-def test_blocks_are_swept_three_times_at_least(name):
-    """At night, where the steps of a sweep are given."""
-    for r in loaded(name):
+@pytest.mark.parametrize("name, scale", [("fig07", "night"), ("fig07-large", "night"), ("fig12", "night"), ("hhrt", "night"), ("hhrt", "quick")])
+def test_blocks_are_swept_three_times_at_least(name, scale):
+    """Where the steps of a sweep are given."""
+    for r in loaded(name, scale):
         if "--block" in r.words:
             bt = int(r.words[r.words.index("--block") + 3])
             assert int(after(r.words, "-t")) >= 3 * bt, r.id

@@ -33,7 +33,9 @@ def test_a_plan_says_its_size_its_limits_and_its_sweeps():
 def test_a_plan_says_its_accelerator():
     """Name, memory and bus, as the commands give them: they decide what a model of a GPU is worth."""
     run = group({"gib": 16}, command=("experiments/limit-bandwidth 220MiB /data -- memext run --accel host,rate=800MB/s --device-memory 48MiB",))
-    assert "; accelerator `host` with 48MiB of memory behind a bus of 800 MB/s; device limited to 220MiB" in setups.line(plan("ktable", run)["ktable"], KNOWN)
+    assert "; accelerator `host` with 48 MiB of memory behind a bus of 800 MB/s; device limited to 220MiB" in setups.line(plan("ktable", run)["ktable"], KNOWN)
+    other = group({"gib": 16}, command=("memext", "run", "--accel", "cuda,pin=1,rate=2GB/s"))
+    assert "; accelerator `cuda` behind a bus of 2 GB/s; device not" in setups.line(plan("ktable", other)["ktable"], KNOWN)
     assert "; accelerator `auto`; device not" in setups.line(plan("ktable", group({"gib": 16}, command=("memext", "run", "--accel", "auto")))["ktable"], KNOWN)
 
 

@@ -582,6 +582,10 @@ def test_other_measurements_are_shown_and_decide_what_the_first_one_left_out():
     assert found.state == CONFIRMED and "second measurement, aio / mmap 1.5" in found.numbers and "third measurement, aio / mmap 4" in found.numbers
     found = verdicts.decide(BY_NAME["commits"], {**first, **again, **third}, KNOWN)
     assert found.state == CONFIRMED and "third measurement" in found.numbers and "second measurement" not in found.numbers
+    assert "second measurement, distance of the logarithm" in verdicts.decide(BY_NAME["swap-unstable"], {**first, **again}, KNOWN).numbers, "what has no ratio"
+    large = {"fig07-large": fig07()["fig07"], "fig07-large-second": fig07(small=0.3, large=0.6)["fig07"]}
+    found = verdicts.decide(BY_NAME["difference-grows"], {**fig07(), **large}, KNOWN)
+    assert "second measurement, fig07-large" in found.numbers and found.plans == ("fig07", "fig07-large", "fig07-large-second"), "a plan that counts too"
 
 
 def test_plans_that_were_run_too_count():
@@ -632,6 +636,10 @@ def test_rules_that_fail_on_one_side(value, most, least):
 def test_the_model_of_the_table_names_its_best_k_and_hhrts():
     """From the runs, since both depend on the scale; and the speeds at k that both have stand beside, k = 1 where it was run."""
     found = verdicts.decide(BY_NAME["ktable-flash"], ktable(), KNOWN).numbers
+    largest = ktable()
+    for name in [n for n, g in largest["ktable"].groups.items() if g.params["k"] == 96]:
+        del largest["ktable"].groups[name]
+    assert "96 GiB, best k (32, the largest that was run; HHRT: 48) / inside" in verdicts.decide(BY_NAME["ktable-flash"], largest, KNOWN).numbers
     assert "96 GiB, best k (32; HHRT: 48) / inside" in found and "96 GiB, k = 32 / inside (HHRT: 0.358)" in found and "k = 1 / inside" not in found
     with_one = ktable()
     with_one["ktable"].groups["one"] = group({"gib": 96, "k": 1, "tier": "flash"}, 600.0)

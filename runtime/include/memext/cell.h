@@ -786,11 +786,12 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
         mx_current_##name[mx_z][mx_y] = *(const mx_block_##name *)(mx_from + mx_begin);                      \
     }
 /* Cells k .. k + lanes - 1 of two vectors in a row. gcc 12 shuffles registers of 64 bytes by an index in a
- * third one, unless it is told how to shift them. */
+ * third one, unless it is told how to shift them. These instructions shift by less than a vector: of a larger
+ * k they take the lowest bits. */
 #if MX_VECTOR_ == 64 && !defined(__clang__)
 typedef int mx_block_32 __attribute__((vector_size(64)));
 typedef long long mx_block_64 __attribute__((vector_size(64)));
-#define MX_SHIFTED_(name, low, high, k) /* of k these instructions take the lowest bits */                   \
+#define MX_SHIFTED_(name, low, high, k)                                                                      \
     ((k) == mx_lanes  ? (high)                                                                               \
      : mx_lanes == 8 ? (mx_block_##name)__builtin_ia32_alignq512_mask(                                       \
                             (mx_block_64)(high), (mx_block_64)(low), (k) % 8, (mx_block_64){0},              \
