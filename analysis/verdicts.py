@@ -126,7 +126,7 @@ RULES = (
     "The slides name Linux 3.13. The papers do not give their read-ahead or their dirty limits. So differences of mmap and swap may also come from these.",
     "If a plan is measured several times, the measurement with the most rounds decides, whatever it shows. With equally many rounds the earlier measurement decides. The numbers of the others stand beside it, as `second measurement` and so on, by falling number of rounds. If the deciding measurement lacks the runs of a finding, the next one decides that finding. "
     "The first of these rules was made after fig05 had been measured twice, and the second after fig7b had been. Another measurement of fig05, of 11 rounds on the AMD EPYC, was not kept, so the page cannot show it. "
-    "fig06 was measured a third time because two measurements had left its findings undecided. "
+    "fig06 and fig12 were measured a third time, because two measurements of each had left findings undecided. "
     "The exception for runs of less than 2 s, given below, was also made after results were seen. It decided one finding: that temporal blocking shortens a run.",
     "The papers' problems are larger. So compare order and ratio: a finding that does not hold here is not refuted at the papers' size.",
     "The verdicts:",
