@@ -10,8 +10,8 @@ A finding is one or several comparisons (parts). Each is a ratio with its interv
     undecided          none of these: too few or too short repeats, too much noise, or a failed run
     not tested         the runs that it needs were not made
 
-The table has many intervals, and each is a chance to be wrong. All intervals of a report hold together with 95 %: each is taken at a level corrected for their number (Bonferroni). The intervals that
-the report shows are those that decide.
+The table has many intervals, and each is a chance to be wrong. All intervals that decide hold together with 95 %: each is taken at a level corrected for their number (Bonferroni). The report shows
+these intervals. Those of a plan's other measurements are taken at the same level; they decide nothing, and are not counted.
 
 Bands of published numbers. A published ratio is widened as a ratio (near). A published difference, such as "7 % longer", is widened as a difference (near_difference): by a tenth of 7 %. A band widened by a
 tenth of 1.07 would contain 1, no difference at all. A test checks that runs between which nothing differs confirm no row.

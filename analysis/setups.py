@@ -79,7 +79,7 @@ def _here(plan):
     problems = [r.report["problem"] for r in firsts if "nx" in (r.report.get("problem") or {})]
     if problems:
         parts.append("grids of " + either(f"{p['nx']} x {p['ny']} x {p['nz']}" for p in problems))
-    limits = either(r.limit for r in firsts if r.limit)
+    limits = either(spaced(r.limit) for r in firsts if r.limit)
     parts.append(f"DRAM limited to {limits}" if limits else "DRAM not limited")
     if text := sizes((r.report.get("block_bytes", 0) / (1 << 20) for r in firsts), "{:.0f}"):
         parts.append(f"Blocks of {text} MiB")
@@ -88,7 +88,7 @@ def _here(plan):
         parts.append(f"{text} steps in {sizes((sweeps(r) for r in short), '{:d}')} sweeps")
     if text := either(t for r in firsts if (t := accelerator(r))):
         parts.append(text)
-    slow = either(t for r in firsts if (t := throttle(r)))
+    slow = either(spaced(t) for r in firsts if (t := throttle(r)))
     parts.append(f"device limited to {slow} a second each way" if slow else "device not limited")
     return "; ".join(parts)
 
@@ -123,7 +123,7 @@ def configuration(group):
     took = f"{median(seconds):.3g} ({seconds[0]:.3g} to {seconds[-1]:.3g})" if seconds else ""
     block = f"{q['by']} x {q['bz']}" if q.get("by") and q.get("bz") and q.get("algorithm") != "direct" else ""
     algorithm = ", ".join(q[name] for name in ("algorithm", "layout") if q.get(name))
-    return [group.id, grid, first.limit or "not limited", algorithm, block, str(q.get("bt") or ""), str(first.report.get("steps_done") or ""), str(len(group.done)), took]
+    return [group.id, grid, spaced(first.limit) or "not limited", algorithm, block, str(q.get("bt") or ""), str(first.report.get("steps_done") or ""), str(len(group.done)), took]
 
 
 def configurations(plan):

@@ -51,12 +51,20 @@ def _numbers(parts, states):
     return f"{len(parts)} comparisons: {counts}; e.g. " + "; ".join(p.say(EACH_LEVEL) for p in telling[:3])
 
 
+def _shown(parts):
+    """Of many parts the first ones."""
+    if len(parts) <= 2 * MOST_PARTS:
+        return "; ".join(p.say(EACH_LEVEL) for p in parts)
+    return f"{len(parts)} comparisons, e.g. " + "; ".join(p.say(EACH_LEVEL) for p in parts[:3])
+
+
 def _others(claim, results, published):
-    """{one of AGAIN: the parts of a claim from that measurement of its plans}, for the measurements that are there. A plan without that measurement takes part with the one that decides."""
-    found = {}
+    """{one of AGAIN: the parts of a claim from that measurement of its plans}, for the measurements that are there. A plan without that measurement takes part with the one that decides. Parts of such plans alone are equal to those of the deciding measurements, and left out."""
+    plans, decided, found = [p for p in (*claim.plans, *claim.also) if p in results], list(claim.parts(results, published)), {}
     for again in AGAIN:
-        there = {plan: results[named(plan, again)] for plan in (*claim.plans, *claim.also) if named(plan, again) in results}
-        parts = [p for p in claim.parts({**results, **there}, published) if not p.untested] if there else []
+        there = {plan: results[named(plan, again)] for plan in plans if named(plan, again) in results}
+        known = decided if len(there) < len(plans) else []
+        parts = [p for p in claim.parts({**results, **there}, published) if not p.untested and p not in known] if there else []
         if parts:
             found[again] = parts
     return found
@@ -101,7 +109,7 @@ def decide(claim, results, published):
         return untested("the plans were run without the runs that this finding compares")
     judged, beside = [p for p in parts if not p.beside], [p for p in parts if p.beside and (p.effect is not None or p.settled)]
     states = [p.state(EACH_LEVEL) for p in judged]
-    numbers = _numbers(judged, states) + ("; shown, not judged: " + "; ".join(p.say(EACH_LEVEL) for p in beside) if beside else "")
+    numbers = _numbers(judged, states) + (f"; shown, not judged: {_shown(beside)}" if beside else "")
     return verdict(_worst(states), _effect(parts), numbers, judged)
 
 
@@ -115,8 +123,8 @@ RULES = (
     "A finding is a statement of a paper, or of memext's authors. One or several ratios test it. The band of a ratio is the range in which it must lie if the finding is true; the column `rule` gives it. The column `published` has the published value. *Order*, *trend*, *said*, *drawn* and *curve* stand for statements, drawings and curves without a number.",
     f"Runs are repeated in rounds: each round runs every configuration of a plan once. A ratio is taken from pairs, two runs of one round each, and it needs at least {LEAST_PAIRS} rounds. "
     f"Its interval is computed from the logarithms of these quotients, and contains two intervals: that of the signed-rank test, and Student's. From {rank_rounds(EACH_LEVEL)} rounds on the interval assumes that the logarithms are distributed symmetrically. "
-    f"With fewer rounds it assumes that they are distributed normally. Each interval is widened by Bonferroni's correction for {INTERVALS} intervals, more than the table has. So all of them hold at once with a probability of 95 %. "
-    f"The table shows them in square brackets.",
+    f"With fewer rounds it assumes that they are distributed normally. Each interval is widened by Bonferroni's correction for {INTERVALS} intervals, more than decide findings. So all that decide hold at once with a probability of 95 %. "
+    f"The table shows them in square brackets. Intervals of other measurements of a plan are as wide, and decide nothing.",
     f"These runs use other machines than the papers, so a value may miss the published one by {percent(TOLERANCE)}. If a paper publishes a difference (7 % longer), that difference may be missed by {percent(TOLERANCE)}. "
     "Values that are counted, not timed, are exact, and one run decides.",
     "A time is that of the steps, from Buffers that lie on the storage to the last commit. Making the Buffers is not in it. If runs have different numbers of steps, the time of a step is compared; normal execution has fewer. "
@@ -124,7 +132,7 @@ RULES = (
     "In plans with mmap or swap, runs with a memory limit have Linux's default read-ahead (128 KiB), and dirty limits of 10 and 20 % of the memory limit. Runs with this machine's own dirty limits stand beside them under another name. "
     "Other plans keep this machine's settings: aio and uring bypass the page cache. "
     "The slides name Linux 3.13. The papers do not give their read-ahead or their dirty limits. So differences of mmap and swap may also come from these.",
-    "If a plan is measured several times, the measurement with the most rounds decides, whatever it shows. With equally many rounds the earlier measurement decides. The numbers of the others stand beside it, as `second measurement` and so on, by falling number of rounds. If the deciding measurement lacks the runs of a finding, the next one decides that finding. "
+    "If a plan is measured several times, the measurement with the most rounds decides, whatever it shows. With equally many rounds the earlier measurement decides. The numbers of the others stand beside it, as `second measurement` and so on, by falling number of rounds. If the deciding measurement has none of the runs that a finding compares, the next one that has them decides it, and its numbers come first. "
     "The first of these rules was made after fig05 had been measured twice, and the second after fig7b had been. Another measurement of fig05, of 11 rounds on the AMD EPYC, was not kept, so the page cannot show it. "
     "fig06 and fig12 were measured a third time, because two measurements of each had left findings undecided. "
     "The exception for runs of less than 2 s, given below, was also made after results were seen. It decided one finding: that temporal blocking shortens a run.",

@@ -81,7 +81,7 @@ def _best_k(results, gib):
     if not there:
         return "none"
     best = max(there, key=there.get)
-    return f"{best}, the largest that was run" if len(there) > 1 and best == max(there) else f"{best}"
+    return f"{best}, the only one that was run" if len(there) == 1 else f"{best}, the largest that was run" if best == max(there) else f"{best}"
 
 
 def _lacks(*groups):

@@ -99,5 +99,5 @@ def ktable(plan, published):
     figure.supxlabel(TEMPORAL, fontsize=7.5)
     style.legend_above(figure, *axes[0])
     return rounds.finish(Drawn("ktable", "HHRT's table of k, a model of three tiers: device, DRAM, flash", figure, ["size in the slides (GiB)", "k", "Buffers on", "Gupdates/s", "speed / speed inside the device", "the same, published (HHRT)"], rows,
-                               ["Sizes are those of the slides; the runs are scaled down, with the memory of all tiers. On `host` this is a model: DRAM stands for a device. The rates of bus and flash were chosen for its kernel to be as much faster than they are as in the slides at k = 1. The runs at k = 1 show how far that is so. A sweep of stream recomputes nothing; a process of HHRT recomputes a halo of k planes. "
+                               ["Sizes are those of the slides; the runs are scaled down, with the memory of all tiers. On `host` this is a model: DRAM stands for a device. The plan chose the rates of bus and flash. They should make k = 1 as much slower than inside as in the slides. Runs at k = 1, where there are any, show how far that holds. A sweep of stream recomputes nothing; a process of HHRT recomputes a halo of k planes. "
                                 "There is no mark where HHRT ran out of memory."]))  # fmt: skip

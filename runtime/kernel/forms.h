@@ -20,8 +20,8 @@ struct mx_form {
     const char *name, *text; /* its name in the variable, and in words */
     int32_t rows;            /* rows of a pass */
     bool blocks; /* in blocks of a vector (cell.h), which some kernels and compilers do not allow */
-    bool avx512; /* only with vectors of 64 bytes, of which there are 32; on others it equals another form, or
-                    there are only 16 registers */
+    bool avx512; /* only with vectors of 64 bytes, for which there are 32 registers; elsewhere it equals
+                    another form, or 16 registers are too few */
     const char *flags[MX_FORM_FLAGS];
 };
 /* The first form computes one row, with the vectors that the compiler prefers. */

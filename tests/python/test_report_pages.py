@@ -64,7 +64,7 @@ def test_each_configuration_is_told():
     group = results.Group("aio-temporal", {})
     told = {"problem": {"nx": 510, "ny": 254, "nz": 126}, "plan": {"algorithm": "redundant", "by": 128, "bz": 64, "bt": 32}, "steps_done": 64}
     group.runs = [results.Run({"status": "done", "limit": "512MiB", "report": {**told, "seconds": s}}, None) for s in (2.5, 9.25, 3.0)]
-    assert setups.configuration(group) == ["aio-temporal", "510 x 254 x 126", "512MiB", "redundant", "128 x 64", "32", "64", "3", "3 (2.5 to 9.25)"]
+    assert setups.configuration(group) == ["aio-temporal", "510 x 254 x 126", "512 MiB", "redundant", "128 x 64", "32", "64", "3", "3 (2.5 to 9.25)"]
     page = report.markdown(made.fig05(), [])
     assert "<details><summary>fig05</summary>" in page and "| " + " | ".join(setups.COLUMNS) + " |" in page
 

@@ -84,10 +84,11 @@ def test_random_kernels_have_the_same_bits_in_blocks(compiled, tmp_path, first):
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("type_name", ["double", "float"])
 def test_blocks_read_a_whole_vector_beside(compiled, tmp_path, type_name, compiler):
-    """A radius of 8 is a whole vector of doubles with AVX-512, and two vectors with AVX2, so that the neighbours are other vectors. Of floats it is half a vector, or one."""
+    """A radius of 8 is a whole vector of doubles with AVX-512, and of floats with AVX2: the neighbours are another vector."""
     path = tmp_path / "far.c"
     path.write_text(GOOD.replace("double", type_name).replace("MX_RADIUS 1", "MX_RADIUS 8") % "SET(u, AT(u, 8, 0, 0) + 3 * AT(u, -8, 0, 0) + 5 * AT(u, 7, 0, 0) + 7 * AT(u, -7, 1, 0));")
-    same_everywhere(compiled, path, 1, ("1", *BLOCKS), long=True, CC=compiler)
+    for narrow in ("", " -mno-avx512f"):
+        same_everywhere(compiled, path, 1, ("1", *BLOCKS), long=True, CC=compiler + narrow)
 
 
 def test_blocks_are_refused_where_cells_have_different_sizes(compiled, tmp_path):
@@ -226,6 +227,7 @@ exec cc "$@"
     assert done.returncode == 0, done.stderr
     calls = log.read_text().splitlines()
     assert any("MEMEXT_ROWS" not in call for call in calls)
+    assert any("MEMEXT_ROWS=" in call for call in calls) == several, calls
     for rows in (2, 4) if "avx512f" in pathlib.Path("/proc/cpuinfo").read_text() else (2,):
         assert any(f"MEMEXT_ROWS={rows}" in call and "MEMEXT_BLOCKS" in call for call in calls) == several, calls
 

@@ -24,7 +24,7 @@ def slowed(rate="370MiB"):
 def test_a_plan_says_its_size_its_limits_and_its_sweeps():
     """Size against the paper's, DRAM, Blocks, steps in sweeps, and the rate that the device was limited to."""
     said = setups.line(slowed(), KNOWN)
-    assert said.startswith("fig19: 2 GiB of Buffers; grids of 510 x 510 x 254; DRAM limited to 128MiB; Blocks of 100 MiB; 10 steps in 2 sweeps; device limited to 370MiB a second each way. Published: ")
+    assert said.startswith("fig19: 2 GiB of Buffers; grids of 510 x 510 x 254; DRAM limited to 128 MiB; Blocks of 100 MiB; 10 steps in 2 sweeps; device limited to 370 MiB a second each way. Published: ")
     assert said.endswith("32 GiB of DRAM, crest4 (64 times larger).")
     assert "device not limited" in setups.line(slowed(""), KNOWN)
     assert "device limited to 200 MB a second each way" in setups.line(slowed("200000000"), KNOWN)
@@ -33,7 +33,7 @@ def test_a_plan_says_its_size_its_limits_and_its_sweeps():
 def test_a_plan_says_its_accelerator():
     """Name, memory and bus, as the commands give them: they decide what a model of a GPU is worth."""
     run = group({"gib": 16}, command=("experiments/limit-bandwidth 220MiB /data -- memext run --accel host,rate=800MB/s --device-memory 48MiB",))
-    assert "; accelerator `host` with 48 MiB of memory behind a bus of 800 MB/s; device limited to 220MiB" in setups.line(plan("ktable", run)["ktable"], KNOWN)
+    assert "; accelerator `host` with 48 MiB of memory behind a bus of 800 MB/s; device limited to 220 MiB" in setups.line(plan("ktable", run)["ktable"], KNOWN)
     other = group({"gib": 16}, command=("memext", "run", "--accel", "cuda,pin=1,rate=2GB/s"))
     assert "; accelerator `cuda` behind a bus of 2 GB/s; device not" in setups.line(plan("ktable", other)["ktable"], KNOWN)
     assert "; accelerator `auto`; device not" in setups.line(plan("ktable", group({"gib": 16}, command=("memext", "run", "--accel", "auto")))["ktable"], KNOWN)

@@ -585,7 +585,19 @@ def test_other_measurements_are_shown_and_decide_what_the_first_one_left_out():
     assert "second measurement, distance of the logarithm" in verdicts.decide(BY_NAME["swap-unstable"], {**first, **again}, KNOWN).numbers, "what has no ratio"
     large = {"fig07-large": fig07()["fig07"], "fig07-large-second": fig07(small=0.3, large=0.6)["fig07"]}
     found = verdicts.decide(BY_NAME["difference-grows"], {**fig07(), **large}, KNOWN)
-    assert "second measurement, fig07-large" in found.numbers and found.plans == ("fig07", "fig07-large", "fig07-large-second"), "a plan that counts too"
+    assert "second measurement, fig07-large" in found.numbers and "second measurement, fig07, " not in found.numbers and found.plans == ("fig07", "fig07-large", "fig07-large-second"), "a plan that counts too"
+
+
+def test_a_measurement_of_what_is_only_shown_decides_nothing():
+    """The first two have two k, of which none lies between the others. Their parts are those of the model, which is shown. The third one decides."""
+    def without(*ks):
+        made = hhrt()["hhrt"]
+        for name in [n for n, g in made.groups.items() if g.params.get("place") == "beyond" and g.params["k"] in ks]:
+            del made.groups[name]
+        return made
+
+    few = {**ktable(), "hhrt": without(8, 16), "hhrt-second": without(8, 16)}
+    assert state("hhrt-optimum", few) != CONFIRMED and state("hhrt-optimum", {**few, "hhrt-third": without()}) == CONFIRMED
 
 
 def test_plans_that_were_run_too_count():
@@ -640,6 +652,9 @@ def test_the_model_of_the_table_names_its_best_k_and_hhrts():
     for name in [n for n, g in largest["ktable"].groups.items() if g.params["k"] == 96]:
         del largest["ktable"].groups[name]
     assert "96 GiB, best k (32, the largest that was run; HHRT: 48) / inside" in verdicts.decide(BY_NAME["ktable-flash"], largest, KNOWN).numbers
+    for name in [n for n, g in largest["ktable"].groups.items() if g.params["k"] == 8]:
+        del largest["ktable"].groups[name]
+    assert "96 GiB, best k (32, the only one that was run; HHRT: 48)" in verdicts.decide(BY_NAME["ktable-flash"], largest, KNOWN).numbers
     assert "96 GiB, best k (32; HHRT: 48) / inside" in found and "96 GiB, k = 32 / inside (HHRT: 0.358)" in found and "k = 1 / inside" not in found
     with_one = ktable()
     with_one["ktable"].groups["one"] = group({"gib": 96, "k": 1, "tier": "flash"}, 600.0)
