@@ -2,6 +2,7 @@
 """Where results come from. A Sitting, which the report calls a session, has all results measured on one machine with one program; results of several nights have several of them. A ratio compares only runs of one start
 of the runner (results.Run.round; the records call such a start a session), so no ratio spans two Sittings."""
 import datetime
+import re
 from dataclasses import dataclass, field
 
 from analysis.measures import GIB
@@ -27,6 +28,11 @@ class Sitting:
     @property
     def end(self):
         return max(r.started_unix_s + r.wall_s for r in self.runs)
+
+
+def spaced(size):
+    """A number and its unit, apart: "48MiB" is "48 MiB"."""
+    return re.sub(r"^([\d.]+)(?=[A-Za-z])", r"\1 ", size)
 
 
 def few(values, most=4):

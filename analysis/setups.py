@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A line for each plan: what was run here and what the paper ran. It gives size, DRAM, Blocks, steps and limits of the device. So a reader sees that a finding may fail here and still hold at the paper's size."""
 import math
-import re
 
 from analysis.measures import GIB
-from analysis.origin import few
+from analysis.origin import few, spaced
 from analysis.results import plan_of
 from analysis.stats import median
 
@@ -24,11 +23,6 @@ def throttle(run):
     words = _words(run)
     rate = next((words[k + 1] for k, w in enumerate(words[:-1]) if w.endswith("limit-bandwidth")), "")
     return f"{int(rate) / 1e6:g} MB" if rate.isdigit() else rate
-
-
-def spaced(size):
-    """A number and its unit, apart: "48MiB" is "48 MiB"."""
-    return re.sub(r"^([\d.]+)(?=[A-Za-z])", r"\1 ", size)
 
 
 def accelerator(run):

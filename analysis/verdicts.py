@@ -58,9 +58,9 @@ def _shown(parts):
     return f"{len(parts)} comparisons, e.g. " + "; ".join(p.say(EACH_LEVEL) for p in parts[:3])
 
 
-def _others(claim, results, published):
-    """{one of AGAIN: the parts of a claim from that measurement of its plans}, for the measurements that are there. A plan without that measurement takes part with the one that decides. Parts of such plans alone are equal to those of the deciding measurements, and left out."""
-    plans, decided, found = [p for p in (*claim.plans, *claim.also) if p in results], list(claim.parts(results, published)), {}
+def _others(claim, results, published, decided):
+    """{one of AGAIN: the parts of a claim from that measurement of its plans}, for the measurements that are there. A plan without that measurement takes part with the one that decides. Parts of such plans alone are equal to `decided`, the parts from the deciding measurements, and left out."""
+    plans, found = [p for p in (*claim.plans, *claim.also) if p in results], {}
     for again in AGAIN:
         there = {plan: results[named(plan, again)] for plan in plans if named(plan, again) in results}
         known = decided if len(there) < len(plans) else []
@@ -100,7 +100,8 @@ def decide(claim, results, published):
     missing = [p for p in claim.plans if p not in results]
     if missing:
         return untested(f"needs {claim.needs}" if claim.needs else f"not run: {', '.join(missing)}")
-    parts, others = list(claim.parts(results, published)), _others(claim, results, published)
+    parts = list(claim.parts(results, published))
+    others = _others(claim, results, published, parts)
     decides = next((again for again, other in others.items() if not all(p.beside for p in other)), None)
     if all(p.untested for p in parts if not p.beside) and decides:
         parts = others.pop(decides)

@@ -2,7 +2,9 @@
 """Questions on large folios: what a fault costs, on this file system and on others."""
 import re
 
-from .study import HUGE, NONE, URING, Question, of_report, report, several, spaced, system_ms, takes
+from analysis.origin import spaced
+
+from .study import HUGE, NONE, URING, Question, of_report, report, several, system_ms, takes
 
 SIZES = ("4KiB", "64KiB", "1MiB", "2MiB")
 FOLIOS = [(spaced(size), f"folio-{size}") for size in SIZES]

@@ -4,6 +4,8 @@ import re
 
 from runner import plan
 
+from analysis.origin import spaced
+
 from .study import (
     HUGE,
     NONE,
@@ -17,7 +19,6 @@ from .study import (
     kernel_of,
     read_ratio,
     several,
-    spaced,
     step_ms,
     sweeps,
     sweeps_made,

@@ -6,10 +6,10 @@ import shlex
 from runner import plan
 
 from analysis import effects, results
-from analysis.origin import active, others_share, swap_read_ahead, throttled
+from analysis.origin import active, others_share, spaced, swap_read_ahead, throttled
 
 from .pictures import figure, heat_map
-from .study import MIB, Missing, report, spaced
+from .study import MIB, Missing, report
 from .table import QUESTIONS
 
 DROPPED = ("--json", "--timeline", "--swap-dir", "--counts")  # words of a command that a reader needs no value of

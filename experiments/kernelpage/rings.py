@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Questions on io_uring: uncached I/O, registered buffers, and polling, with a check that it happened."""
-from .study import SCHEDULE, URING, Effect, Question, by_sign, kernel_of, read_ratio, report, spaced, step_ms, system_ms, take, takes
+from analysis.origin import spaced
+
+from .study import SCHEDULE, URING, Effect, Question, by_sign, kernel_of, read_ratio, report, step_ms, system_ms, take, takes
 
 # ------------------------------------------------------------------ RWF_DONTCACHE
 

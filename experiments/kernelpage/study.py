@@ -246,11 +246,6 @@ def table(study, names, columns):
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def spaced(size):
-    """80MiB -> 80 MiB"""
-    return re.sub(r"(?<=\d)(?=[KMGT]iB)", " ", size)
-
-
 def at_limits(study, name):
     """[(limit, run)] of the run and of those that are the same at another limit, NAME-320MiB, by the limit."""
     found = [other for other in study.runs if other == name or re.fullmatch(re.escape(name) + f"-{SIZE}", other)]

@@ -2,7 +2,9 @@
 """Questions on stores through a mapping and on what writes them back."""
 from runner import plan
 
-from .study import MIB, NONE, Effect, Missing, Question, at_limits, by_sign, kernel_of, numbered, of_report, several, spaced, step_ms, takes, written_ratio
+from analysis.origin import spaced
+
+from .study import MIB, NONE, Effect, Missing, Question, at_limits, by_sign, kernel_of, numbered, of_report, several, step_ms, takes, written_ratio
 
 # ------------------------------------------------------------------ dirty limits
 
