@@ -15,6 +15,15 @@ def held(r):
     return None
 
 
+held.absent = "none"
+
+
+def swapped_out(r):
+    """GiB that were swapped out, to zswap's pool too"""
+    pages = [counter(name)(r) for name in ("pswpout", "zswpout")]
+    return None if pages[0] is None else sum(p or 0 for p in pages) * 4096 / 2**30
+
+
 def read_mib(r):
     return kernel_of("storage_read_bytes")(r) / MIB
 
@@ -35,11 +44,30 @@ def compressed(s):
     outside = " With cgroup v1 the pool lies outside the limit." if s.machine()["cgroup"] == "v1" else ""
     yield (f"For noise, zram took up to {pool:.0f} MiB of memory beside the limit of {limit:.0f} MiB, together {pool + limit:.0f} MiB. Both Buffers have {buffers:.0f} MiB, and a part of them stays within the limit. {enough}"
            f"The run {takes(s, 'zram-random', FILE, 'a swap file')}, and "
-           f"{takes(s, 'zram-random', URING, 'io_uring from the disk')}. Compression is not the only difference: from zram a fault reads only its own page, and at once. From a swap file Linux reads ahead.")  # fmt: skip
-    yield f"With zswap before the same swap file, noise {takes(s, 'zswap-random', FILE, 'noise without it')}. The storage read {s.median('zswap-random', read_mib):.0f} MiB instead of {s.median(FILE, read_mib):.0f}. How much memory its pool held was not measured.{outside}"
+           f"{takes(s, 'zram-random', URING, 'io_uring from the disk')}. Compression is not the only difference. From zram a fault reads only its own page, and at once. From a swap file Linux reads ahead. "
+           f"{more_swapped(s)}")  # fmt: skip
+    yield f"With zswap{compressor(s)} before the same swap file, noise {takes(s, 'zswap-random', FILE, 'noise without it')}. {nothing_read(s)}How much memory its pool held was not measured.{outside}"
     yield (f"The other data begin as zeros but for three faces. Linux keeps a page of zeros as a bit (since 6.12), before any tier sees it. {zeros_said(s)}A swap file {takes(s, FILE_ZEROS, FILE, 'one with noise')}. Against it zram, which took {s.median('zram-corner', held):.0f} MiB beside the limit, "
            f"{takes(s, 'zram-corner', FILE_ZEROS, 'the swap file with the same data')}. zswap {takes(s, 'zswap-corner', FILE_ZEROS, 'the swap file with the same data')}.")  # fmt: skip
     yield from killed_said(s)
+
+
+def more_swapped(s):
+    if not s.values("zram-random", swapped_out) or not s.values(FILE, swapped_out):
+        return ""
+    return f"Linux also swapped out {s.median('zram-random', swapped_out):.1f} GiB to zram and {s.median(FILE, swapped_out):.1f} to the file. A page that was read from the file and not changed since still has its copy there."
+
+
+def compressor(s):
+    said = (s.machine().get("zswap") or {}).get("compressor")
+    return f" (compressor {said})" if said else ""
+
+
+def nothing_read(s):
+    """What the storage read with zswap, and whether any of it came from the swap file."""
+    from_file = s.values("zswap-random", counter("pswpin"))
+    said = f"The storage read {s.median('zswap-random', read_mib):.0f} MiB instead of {s.median(FILE, read_mib):.0f}. "
+    return said + ("Nothing came from the swap file: these are pages of other files. " if from_file and not any(from_file) else "")
 
 
 def killed_said(s):
@@ -47,7 +75,7 @@ def killed_said(s):
     for label, name in QUESTIONS[0].rows:
         killed = sum("out of memory" in r["stderr"] for r in s.runs.get(name, {}).values() if r["status"] == "failed")
         if killed:
-            yield f"Linux killed {killed} of {len(s.runs[name])} runs of \"{label}\" for lack of memory."
+            yield f"Linux killed {killed} of {len(s.runs[name])} runs of \"{label}\" for lack of memory. The times are those of the runs that survived. Why these did not was not found."
 
 
 def zeros_said(s):

@@ -31,7 +31,8 @@ def folios(s):
            " A program mapped the file, read all of it, and then stored to every page twice. The value is the time of the first pass of stores less that of the second, for a page: "
            f"{several(s, FOLIOS, store_us, '{:.2f} us')}.")  # fmt: skip
     yield " ".join(f"With calls of {label} the first store to a page {takes(s, name, 'folio-4KiB', 'one with calls of 4 KiB', store_us)}." for label, name in FOLIOS[1:]) + (
-        " Linux can map a folio of 2 MiB by one entry of the page table, with one fault. The faults were not counted here.")  # fmt: skip
+        " Linux can map a folio of 2 MiB by one entry of the page table, with one fault. The faults were not counted here. "
+        "These are stores to pages that were mapped for reading before. A page that is stored to first has its whole folio mapped by one fault (see MADV_POPULATE_WRITE).")  # fmt: skip
     yield (f"The system time of the process is {s.median(NONE, system_ms):.1f} ms a step without advice, {s.median(HUGE, system_ms):.1f} with `MADV_HUGEPAGE`, and {s.median(URING, system_ms):.1f} with io_uring. Threads of Linux that write back are not in it, so for mappings it is a lower bound. "
            "How much of this comes from the size of folios was not measured.")  # fmt: skip
 
@@ -63,6 +64,9 @@ def others(s):
     if len(have) > 1:
         (a, (size, one)), (b, (_, two)) = list(have.items())[:2]
         yield f"With calls of {spaced(size)} {b} {takes(s, two, one, a, store_us)}."
+    below = [(f"{kind}, {spaced(size)}", n) for kind, runs in kinds.items() for size, name in runs if (n := sum(report(r)["store_us"] < LOST_US for r in s.done(name).values()))]
+    if below:
+        yield f"A difference of two passes below {LOST_US} us a page is lost in their noise, and counts as {LOST_US} us: {', '.join(f'{n} of {label}' for label, n in below)}."
     without = [kind for kind, runs in kinds.items() if not any(s.done(name) for _, name in runs)]
     if without:
         yield f"No result of {' and '.join(without)}: {s.why_not(kinds[without[0]][0][1])}."

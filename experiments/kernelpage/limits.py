@@ -17,13 +17,18 @@ from .study import (
     Question,
     at_limits,
     kernel_of,
+    merged,
+    read_kib,
     read_ratio,
+    refaults,
+    report,
     several,
     step_ms,
     sweeps,
     sweeps_made,
     table,
     takes,
+    write_kib,
 )
 
 LINUX_AHEAD = int(plan.AHEAD["read_ahead_kb"])
@@ -55,7 +60,7 @@ def sweep(s):
         yield (f"At {spaced(limit)} a mapping without advice {plain}. `MADV_HUGEPAGE` {huge}, and advice by the schedule {takes(s, SCHEDULE + end, NONE + end, 'none')}. "
                f"Without advice the storage reads {s.median(NONE + end, read_ratio):.2f} times the bytes loaded, over {sweeps(s, NONE + end)}.")  # fmt: skip
     if reads_by_sweeps(s, [NONE + suffix(s, limit, NONE) for limit in limits]):
-        yield ("What the storage reads does not depend on the limit here. A store to a written extent reads its page first, and only the first sweep stores to unwritten ones. So S sweeps read (2 S - 1) / S times the bytes. "
+        yield ("Without advice and with this read-ahead, what the storage reads does not depend on the limit. A store to a written extent reads its page first, and only the first sweep stores to unwritten ones. So S sweeps read (2 S - 1) / S times the bytes. "
                "Times of different limits are not compared: their runs have different numbers of sweeps.")  # fmt: skip
     if not all(effect.enough for pair in kept for effect in pair):
         yield "There are too few rounds to compare the limits."
@@ -111,6 +116,9 @@ def at_one_limit(s, limit, known):
             f"The storage reads these multiples of the bytes loaded: {several(s, [(f'{n} KiB', run) for n, run in known], read_ratio, '{:.2f}')}."]  # fmt: skip
     effect = Effect(s, last, usual)
     said.append(f"{largest} KiB {takes(s, last, usual, f'{own} KiB')}, and the storage reads {Effect(s, last, usual, kernel_of('storage_read_bytes'))} as many bytes.")
+    again = [s.median(run, refaults) for run in (usual, last) if s.values(run, refaults)]
+    if len(again) == 2 and again[1] > 1.2 * again[0]:
+        said.append(f"Of each page loaded, {again[1]:.2f} were read again after reclaim, instead of {again[0]:.2f}: many pages are reclaimed before the run uses them.")
     return said, (own, largest), effect
 
 
@@ -171,17 +179,7 @@ def readahead(s):
 # ------------------------------------------------------------------ sizes of requests
 
 
-def kib_a_request(what):
-    def of(r):
-        counted = r.get("block") or {}
-        return counted[f"{what}_sectors"] / 2 / counted[f"{what}s"] if counted.get(f"{what}s") else None
-
-    of.__doc__ = f"{what} requests of the block layer"
-    return of
-
-
-read_kib, write_kib = kib_a_request("read"), kib_a_request("write")
-REQUESTS = [("io_uring", URING), ("io_uring, parts of planes", "uring-skewed-min"), ("io_uring, RWF_DONTCACHE", "uring-uncached"), ("mmap, none", NONE), ("mmap, random", "mmap-stream-random"),
+REQUESTS = [("io_uring", URING), ("io_uring, parts of planes", "uring-skewed-min"), ("io_uring, RWF_DONTCACHE", "uring-uncached"), ("mmap, none", NONE), ("mmap, sequential", "mmap-stream-sequential"), ("mmap, random", "mmap-stream-random"),
             ("mmap, hugepage", HUGE), ("mmap, schedule", SCHEDULE), ("mmap, parts of planes", "mmap-skewed-min-none"), ("swap file", "swap-file")]  # fmt: skip
 
 
@@ -189,11 +187,14 @@ def request_rows(s):
     return REQUESTS + ahead_rows(s)
 
 
-def merged(r):
-    """requests that were merged into others, of all"""
-    b = r.get("block") or {}
-    total = sum(b.get(name, 0) for name in ("reads", "writes", "reads_merged", "writes_merged"))
-    return (b["reads_merged"] + b["writes_merged"]) / total if total else None
+def slab_said(s):
+    """Why the mean of explicit transfers is far below their largest size."""
+    run, most = report(s.latest(URING)), 1024
+    if not (run.get("plan") or {}).get("slab") or "plane_pitch_bytes" not in (run.get("layout") or {}):
+        return ""
+    kib = run["plan"]["slab"] * run["layout"]["plane_pitch_bytes"] / 1024
+    pieces = -(-kib // most)
+    return f"A slab of planes has {kib:.0f} KiB, which memext moves in {pieces:.0f} requests of {kib / pieces:.0f} KiB in the mean. " if pieces > 1 else ""
 
 
 def requests(s):
@@ -201,7 +202,7 @@ def requests(s):
     yield "The table has the mean size of the requests that the device completes."
     yield table(s, REQUESTS, ((read_kib, "KiB a read", "{:.0f}"), (write_kib, "KiB a write", "{:.0f}")))
     most = s.machine()["storage"].get("max_request_kb")
-    yield (f"Explicit transfers have at most 1 MiB, and reach the device in reads of {explicit:.0f} KiB{f' (it takes {most} KiB at most)' if most else ''}. A mapping without advice reaches it in reads of {mapped:.0f} KiB. "
+    yield (f"Explicit transfers have at most 1 MiB, and reach the device in reads of {explicit:.0f} KiB{f' (it takes {most} KiB at most)' if most else ''}. {slab_said(s)}A mapping without advice reaches it in reads of {mapped:.0f} KiB. "
            f"The block layer merged {s.median(URING, merged):.0%} of the requests of io_uring and {s.median(NONE, merged):.0%} of those of the mapping.")  # fmt: skip
     sizes = [(f"{spaced(limit)}, {size} KiB", name) for limit, runs in ahead_runs(s).items() for size, name in runs if s.values(name, read_kib)]
     if sizes:
@@ -213,7 +214,7 @@ def requests(s):
 QUESTIONS = [
     Question("sweep", "From small limits to large ones", "Does what holds at the smallest limit hold at larger ones?", "The grid grows with the limit, so that Buffers and limit keep their ratio.",
              sweep_rows, ((step_ms, "ms a step"), (read_ratio, "storage reads / loaded")), sweep),
-    Question("readahead", "Read-ahead", "How far should Linux read ahead for a stream of planes through a mapping?", "The papers say that mmap \"sometimes requires OS kernel tuning for page cache\" and give no sizes. Without advice Linux reads around the page of a fault, and not only ahead of it.",
+    Question("readahead", "Read-ahead", "How far should Linux read ahead for a stream of planes through a mapping?", "The papers say that mmap \"sometimes requires OS kernel tuning for page cache\" and give no sizes. Without advice Linux reads around the page of a fault first, and then ahead of it.",
              ahead_rows, ((step_ms, "ms a step"), (read_ratio, "storage reads / loaded")), readahead),
     Question("requests", "Sizes of requests", "How large are the requests that reach the block layer?", "No counterpart in the papers.",
              request_rows, ((read_kib, "KiB a read"), (write_kib, "KiB a write")), requests),

@@ -22,8 +22,8 @@ RULE = (
     "Lists and tables of what is counted have medians, with the least and the most of the rounds in brackets where they differ. "
     "A store to an extent that was never written reads nothing. So the first sweep into each Buffer reads less. The page compares what the storage reads only between runs with the same number of sweeps. "
     "In the pictures a dot is a run, and a line is a median. An axis is logarithmic where values lie far apart.")  # fmt: skip
-HEAT = ("The pages of both Buffers over the time of a run, counted by cachestat. On the left are the pages that the schedule needs, on the right the pages in the page cache. A third Buffer takes turns with "
-        "the second and is not shown.")  # fmt: skip
+HEAT = ("The pages of both Buffers over the time of a run, counted by cachestat. On the left are the pages that the schedule needs, on the right the pages in the page cache. White is a page that "
+        "is not needed or not in the page cache, and grey one that was not looked at. The two Buffers swap their parts after each sweep.")  # fmt: skip
 CANNOT = "Each line names what this Linux or this machine lacks, and the questions that need it. The plan has the runs, so a machine that can do them answers the question."
 ROTATIONAL = "For such a device write-back throttling uses the threshold for disks. Direct writes bypass this throttling."
 
@@ -52,7 +52,7 @@ def settings(s):
     if "vm.dirty_bytes" in set_here:
         start, most = (int(set_here[name]) for name in ("vm.dirty_background_bytes", "vm.dirty_bytes"))
         memory = plan.size_bytes(run["limit"])
-        words.append(f"dirty data written back from {start / memory:.0%} of the memory limit on and held up at {most / memory:.0%}")
+        words.append(f"dirty data written back from {start / memory:.0%} of the memory limit on, writers slowed from {(start + most) / 2 / memory:.0%} on and stopped at {most / memory:.0%}")
     linux = all(set_here.get(name) == value for name, value in plan.AHEAD.items())
     text = f"Settings of the runs with a memory limit, unless a run says otherwise: {', '.join(words)}."
     text += " The read-ahead is the default of Linux." if linux else ""
@@ -69,6 +69,7 @@ def device(s):
     off = ", but off during the runs with a memory limit" if m.get("damon") and run and run["knobs"].get("damon") == "off" else ""
     text = (f"The device: model {storage.get('model') or 'unknown'}, scheduler {storage.get('scheduler') or 'unknown'}, {kind}{throttled(storage)}. Transparent huge pages: {active(m.get('transparent_hugepage', ''))}. "
             f"DAMON: {m.get('damon') or 'off'}{off}. Read-ahead from a swap file: {swap_read_ahead(m)}.")  # fmt: skip
+    text += " The disk is virtual, and its hardware is not known." if m.get("virtualised", "none") != "none" else ""
     return text + (" " + ROTATIONAL if storage.get("rotational") and storage.get("wbt_lat_usec", "0") not in ("", "0") else "")
 
 

@@ -4,12 +4,13 @@ import gzip
 import statistics
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#888888"
+NOTHING = 1e-4  # of the largest value: no axis is stretched to show so little
 FAR = 8  # an axis is logarithmic from this many times the least median on
 
 
 def span(axis, medians, values):
     """The axis from 0 on, or logarithmic where values lie far apart; the last dots are not cut."""
-    if values and min(values) > 0 and max(values) > FAR * min(medians):
+    if values and min(values) > NOTHING * max(values) and max(values) > FAR * min(medians):
         from matplotlib.ticker import LogLocator, NullFormatter
         axis.set_xscale("log")
         axis.set_xlim(min(values) / 1.25, max(values) * 1.25)
@@ -26,7 +27,7 @@ def dots(axis, study, rows, of, label, colour):
     found = [study.values(name, of) for _, name in rows]
     for i, ((_, name), values) in enumerate(zip(rows, found)):
         if not values:
-            axis.text(0.02, i, "not measured" if study.done(name) else "not run", color=GREY, va="center", fontsize=8, transform=axis.get_yaxis_transform())
+            axis.text(0.02, i, getattr(of, "absent", "not measured") if study.done(name) else "not run", color=GREY, va="center", fontsize=8, transform=axis.get_yaxis_transform())
             continue
         axis.plot(values, [i] * len(values), "o", color=colour, alpha=0.55, markersize=4.5, markeredgewidth=0)
         axis.plot([statistics.median(values)] * 2, [i - 0.3, i + 0.3], color=colour, linewidth=1.6)

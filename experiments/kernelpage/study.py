@@ -155,6 +155,42 @@ def faults(r):
     return kernel_of("minor_faults")(r) / max(1, report(r)["write_bytes"] / MIB)
 
 
+def major_faults(r):
+    """faults a MiB stored that waited for the storage"""
+    waited = report(r).get("major_faults")
+    return None if waited is None else waited / max(1, report(r)["write_bytes"] / MIB)
+
+
+def refaults(r):
+    """pages that were read again after reclaim, of those that the run loaded"""
+    loaded, again = report(r)["predicted_read_bytes"], report(r)["kernel"].get("refault_bytes")
+    return again / loaded if loaded and again is not None else None
+
+
+def merged(r):
+    """requests that were merged into others, of all"""
+    b = r.get("block") or {}
+    total = sum(b.get(name, 0) for name in ("reads", "writes", "reads_merged", "writes_merged"))
+    return (b["reads_merged"] + b["writes_merged"]) / total if total else None
+
+
+def kib_a_request(what):
+    def of(r):
+        counted = r.get("block") or {}
+        return counted[f"{what}_sectors"] / 2 / counted[f"{what}s"] if counted.get(f"{what}s") else None
+
+    of.__doc__ = f"{what} requests of the block layer"
+    return of
+
+
+read_kib, write_kib = kib_a_request("read"), kib_a_request("write")
+
+
+def device_reads(r):
+    """reads that the device completed"""
+    return (r.get("block") or {}).get("reads")
+
+
 def of_report(name):
     def of(r):
         return report(r).get(name)

@@ -4,7 +4,7 @@ from runner import plan
 
 from analysis.origin import spaced
 
-from .study import MIB, NONE, Effect, Missing, Question, at_limits, by_sign, kernel_of, numbered, of_report, several, step_ms, takes, written_ratio
+from .study import MIB, NONE, Effect, Missing, Question, at_limits, by_sign, kernel_of, numbered, of_report, report, several, step_ms, takes, written_ratio
 
 # ------------------------------------------------------------------ dirty limits
 
@@ -25,6 +25,11 @@ def dirty_rows(s):
     return [*((f"{size // MIB} MiB", name) for size, name in numbered(s, "dirty-")), (own_limit(s).removeprefix("with "), USUAL)]
 
 
+def background(s, name):
+    start = s.latest(name)["knobs"].get("vm.dirty_background_bytes")
+    return f", and write-back in the background from {int(start) // MIB} MiB on," if start else ""
+
+
 def device_writes(s, name):
     """A sentence on what the device wrote during a run; "" where that was not counted."""
     try:
@@ -38,14 +43,16 @@ def dirty(s):
     if not limits:
         raise s.missing("dirty-8388608")
     for size, name in limits:
-        yield f"With `vm.dirty_bytes` of {size // MIB} MiB a run {takes(s, name, USUAL, f'one {own_limit(s)}')}.{device_writes(s, name)} There is one commit, at the end."
+        yield f"With `vm.dirty_bytes` of {size // MIB} MiB{background(s, name)} a run {takes(s, name, USUAL, f'one {own_limit(s)}')}.{device_writes(s, name)} There is one commit, at the end."
+    if (report(s.latest(USUAL)).get("commits") or {}).get("buffers") == 3:
+        yield "For a commit that is not made after each sweep, these runs have three Buffers instead of two."
     if not any(Effect(s, name, USUAL).sign for _, name in limits):
         yield "No difference in time can be told, so these runs do not answer the question."
     if any(device_writes(s, name) for _, name in limits):
         yield "The counter of writes is the device's. It includes the initial grid, and what other processes wrote in that time."
     if s.machine()["cgroup"] == "v1":
         yield ("The limits count the dirty pages of the whole machine. A memory cgroup of version 1, as here, has no dirty limits of its own. Its reclaim may meet as many dirty pages as the memory limit holds beside the Blocks. "
-               "With cgroup v1 reclaim itself waits for write-back.")  # fmt: skip
+               "With cgroup v1 reclaim itself waits for the write-back of a page that it meets a second time (`shrink_folio_list` in `mm/vmscan.c`).")  # fmt: skip
 
 
 # ------------------------------------------------------------------ extents, and MADV_POPULATE_WRITE

@@ -207,7 +207,7 @@ def test_fadvise(tmp_path):
 
     s = studied(tmp_path, reads("fadvise-none", 100.0, 50.0), reads("fadvise-sequential", 100.0, 50.0), reads("fadvise-willneed", 80.0, 50.0), reads("fadvise-dontneed", 150.0, 100.0), reads("fadvise-both", 90.0, 100.0))
     text = said(advice.fadvise, s)
-    assert "for the next MiB takes 0.80 times" in text and "Both take 0.90 times" in text and "it shows no clear difference from no advice" in text
+    assert "for the next MiB takes 0.80 times" in text and "The two together take 0.90 times" in text and "it shows no clear difference from no advice" in text
     assert "2.00 times" in text and "the next pass would find" in text
 
 
@@ -393,7 +393,7 @@ def test_what_the_kernel_lacks_is_said_once(tmp_path):
 
 def test_which_settings_the_runs_had(tmp_path):
     text = written(tmp_path / "linux", made(study.NONE, knobs=LINUX))
-    assert "read-ahead 128 KiB, `vm.page-cluster` 3, dirty data written back from 10% of the memory limit on and held up at 20%" in text and "The read-ahead is the default of Linux." in text and "The dirty limits are scaled" in text
+    assert "read-ahead 128 KiB, `vm.page-cluster` 3, dirty data written back from 10% of the memory limit on, writers slowed from 15% on and stopped at 20%" in text and "The read-ahead is the default of Linux." in text and "The dirty limits are scaled" in text
     assert "dirty limits are the machine's" in written(tmp_path / "v2", made(study.NONE, knobs={k: v for k, v in LINUX.items() if "dirty" not in k}))
     assert "came with a read-ahead of 8192 KiB, which these runs did not have" in text
     assert "this machine's own settings of Linux, read-ahead 8192 KiB" in written(tmp_path / "machine", made(study.NONE))
