@@ -57,7 +57,16 @@ def how_close(results):
         if best and none and advised and none.done and advised.done:
             ends[algorithm] = _decides(ratio(advised, best, per_step))
             text += _compared(algorithm, best, none, advised)
-    return text + _on_the_mapping(plan) + _with_less_read_ahead(results, plan) + _swapped(plan) + _conclusion(ends)
+    text += _on_the_mapping(plan) + _with_less_read_ahead(results, plan) + _swapped(plan)
+    brackets = [f"Square brackets hold 95 % intervals, each for that ratio alone, and round brackets hold ranges over fewer than {LEAST_PAIRS} rounds. Ranges and runs under {LEAST_SECONDS:g} s decide nothing."]
+    return text + brackets + _conclusion(ends) if text else []
+
+
+def title(results):
+    """What how_close can say: without runs on explicit I/O it compares nothing with it."""
+    plan = results.get("advice")
+    explicit = plan is not None and any(plan.select(backend=backend) for backend in EXPLICIT)
+    return "How close schedule-advised mmap comes to explicit I/O" if explicit else "What advice changes on a mapping"
 
 
 def _compared(algorithm, best, none, advised):
@@ -116,5 +125,4 @@ def _conclusion(ends):
     if not ends:
         return []
     words = {1: "is slower than explicit I/O", -1: "is faster than explicit I/O", 0: "does not differ clearly from explicit I/O here"}
-    return ["In short: advised by the schedule, mmap " + "; ".join(f"{words[end]} with {' and '.join(a for a, e in ends.items() if e == end)}" for end in dict.fromkeys(ends.values()))
-            + f". Square brackets hold 95 % intervals, and round brackets hold ranges over fewer than {LEAST_PAIRS} rounds. Ranges and runs under {LEAST_SECONDS:g} s decide nothing."]  # fmt: skip
+    return ["In short: advised by the schedule, mmap " + "; ".join(f"{words[end]} with {' and '.join(a for a, e in ends.items() if e == end)}" for end in dict.fromkeys(ends.values())) + "."]

@@ -57,24 +57,33 @@ def _t_interval(values, level):
     return v.mean() - wide, v.mean() + wide
 
 
+MOST_CORRELATED = 1 - 1e-6  # Fisher's z of 1 is infinite
+
+
 @dataclass(frozen=True)
 class Effect:
     """A positive number (most often a ratio) from several repeats. exact: the number was counted, not timed, so one repeat decides, and the interval is the range. share: the number is a share, which may be 0;
-    its interval is computed from the values themselves, not from their logarithms."""
+    its interval is computed from the values themselves, not from their logarithms. correlation: the number is a correlation, from -1 to 1; its interval is computed from Fisher's z, so it stays below 1."""
 
     values: tuple
     exact: bool = False
     share: bool = False
+    correlation: bool = False
 
     def __post_init__(self):
-        if not self.values or min(self.values) < 0 or (min(self.values) == 0 and not self.share):
-            raise ValueError(f"an effect needs positive values, not {self.values} (internal error)")
+        least = -1.0 if self.correlation else 0.0
+        if not self.values or min(self.values) < least or (min(self.values) == 0 and not self.share and not self.correlation) or (self.correlation and max(self.values) > 1):
+            raise ValueError(f"an effect needs positive values, or correlations from -1 to 1, not {self.values} (internal error)")
 
     @property
     def _scaled(self):
+        if self.correlation:
+            return np.arctanh(np.clip(self.values, -MOST_CORRELATED, MOST_CORRELATED))
         return np.asarray(self.values, float) if self.share else np.log(self.values)
 
     def _back(self, value):
+        if self.correlation:
+            return float(np.tanh(value))
         return max(0.0, float(value)) if self.share else float(np.exp(value))
 
     @property

@@ -140,7 +140,7 @@ def storage_rates(runs):
     return f"{', '.join(told)}, measured right before {len(probes)} runs" if told else ""
 
 
-FAR = 2.0  # cores count as moved if a line takes more than so many times as long as at best in the same session
+FAR = 2.0  # cores count as moved if a line takes more than so many times the first quartile of the same session
 
 
 def distance_of_cores(runs):
@@ -149,12 +149,12 @@ def distance_of_cores(runs):
     if not found:
         return ""
     before, after = [c["before_ns"] for c in found], [c["after_ns"] for c in found]
-    far = FAR * min(before + after)
-    told = f"a cache line took {median(before):.0f} ns ({min(before):.0f} to {max(before):.0f}) from core to core right before {len(found)} runs; right before or after {sum(max(b, a) > far for b, a in zip(before, after))} of them more than {FAR:g} times the smallest value"
+    far = FAR * sorted(before + after)[len(found) // 2]  # the first quartile: the least value may be a wrong one
+    told = f"a cache line took {median(before):.0f} ns ({min(before):.0f} to {max(before):.0f}) from core to core right before {len(found)} runs; right before or after {sum(max(b, a) > far for b, a in zip(before, after))} of them more than {FAR:g} times the first quartile"
     if limits := sorted({c["limit_ns"] for c in found if c["limit_ns"] is not None}):
         again = [len(c["again"]) for c in found]
         most = f"{limits[0]:g}" if len(limits) == 1 else f"{limits[0]:.0f} to {limits[-1]:.0f}"
-        told += f". Runs waited for at most {most} ns ({sum(c['waited_s'] for c in found) / 60:.1f} minutes in all). {sum(n > 0 for n in again)} runs were made again ({sum(again)} times in all), because the cores moved"
+        told += f". Each run waited until a cache line took at most {most} ns ({sum(c['waited_s'] for c in found) / 60:.1f} minutes of waiting in all). {sum(n > 0 for n in again)} runs were made again ({sum(again)} times in all), because the cores moved"
     return told
 
 

@@ -174,7 +174,7 @@ def predicted(results):
 
 def regret(results):
     """The tuner's regret: time of its choice / time of the best of all plans that were run for the same problem."""
-    found = list(predictions.regrets(results))
+    found = predictions.study(results)
     if not found:
         return None
     rounds = Rounds()

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, LEVEL, by_repeat, median_interval
+from analysis.setups import throttle
 from analysis.stats import Stat, median
 
 TRANSFER = ("aio", "uring")
@@ -189,7 +190,7 @@ def _problem(group):
     """What two plans must share to be rivals."""
     run = group.done[0]
     p = run.report["problem"]
-    return tuple(p[k] for k in ("nx", "ny", "nz", "nt", "stencil", "dtype")) + (run.report["backend"], run.limit, run.report.get("dram_budget_bytes"))
+    return tuple(p[k] for k in ("nx", "ny", "nz", "nt", "stencil", "dtype")) + (run.report["backend"], run.limit, throttle(run), run.report.get("dram_budget_bytes"))
 
 
 def _choice(group):
@@ -216,3 +217,8 @@ def regrets(results):
                 mine = by_repeat(g, lambda r: r.report["seconds"])
                 best = best_of([mine, *(by_repeat(o, lambda r: r.report["seconds"]) for o in rivals.values())])
                 yield Regret(f"{plan.name} {g.id}", len(rivals) + 1, {k: v / best[k] for k, v in mine.items()}, (g, *rivals.values()))
+
+
+def study(results):
+    """The regrets of the plan `regret`, where several good plans are run for each problem. In other plans the rival is a choice that a paper made by hand, which says little."""
+    return list(regrets({"regret": results["regret"]})) if "regret" in results else []

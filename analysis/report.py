@@ -175,7 +175,7 @@ def prediction_summary(found):
         text.append(f"Predicted seconds differ from measured seconds by {middle:.0%}" + (f" (interval {low:.0%} to {high:.0%})" if low is not None else "") + ". " + (f"This is the median over {len(errors)} problems, where the error of a problem is the median over its configurations. " if len(errors) > 1 else "This is the median over the configurations of the one problem that counts. ")
                     + f"{len(counted)} configuration{'s count' if len(counted) > 1 else ' counts'}: those on aio and uring with at least {LEAST_PAIRS} runs and a median time of at least {LEAST_SECONDS:g} s.")  # fmt: skip
     text += predictions.with_which_rates(counted)
-    costs = [r for r in predictions.regrets(found)]
+    costs = predictions.study(found)
     if costs:
         middle = median([median(list(r.ratios.values())) for r in costs])
         itself = sum(set(r.ratios.values()) == {1.0} for r in costs)
@@ -197,9 +197,14 @@ def head(docs):
         "The source `memext` marks findings of memext's own.", "",
         f"[choosing.md]({at('choosing.md')}) explains backends and algorithms. The findings use these words:", "",
         "- *aio*, *uring*, *mmap* and *swap* are backends: ways to move data between the drive and DRAM. *Explicit I/O* is aio or uring. *Normal execution* keeps all data in DRAM.",
-        "- *aio3y*, *aio5y*, *mmap1* and *mmap1+opt* are versions of the papers' algorithm-2. memext's algorithms `skewed-y` and `skewed-min` on aio, and `direct-skewed` and `direct-skewed-opt` on mmap, are these versions. Algorithm-1 is `redundant`.",
+        "- A *Buffer* is a file or an array that holds the whole grid. A run has two, which take turns.",
         "- A *Block* is a piece of the grid in DRAM. An *iBlock* is the piece of a Block that is computed at once in cache: `--iblock IY IZ` with the engine `iblock`. *Temporal blocking* computes several steps, *bt*, on a Block at a time.",
+        "- *mmap1*, *mmap1+opt*, *mmap2*, *mmap3y*, *mmap5y*, *aio3y* and *aio5y* are versions of the papers' algorithm-2. The first two compute on the mapping, the others through Blocks. memext's counterparts are the algorithms `direct-skewed`, `direct-skewed-opt`, `skewed`, `skewed-y` and `skewed-min`. They were written from the papers' descriptions, not from their programs. "
+        "*aio2* is `skewed` on aio, which the papers do not name. Algorithm-1 is `redundant`. `stream` is memext's own.",
+        "- *star7*, *edge19* and *box27* are stencils of 7, 19 and 27 points, with radius 1.",
+        "- *buf2blk*, *blk2buf*, *blk2blk* and *update* are parts of a run's time: reading a Block, writing one, copying within DRAM, and computing.",
         "- *Blk-Tune* and *Naive-Tune* are the papers' tuners, which choose Blocks. With *manual choice* a person chose them. *CalcTrans* predicts the bytes that a plan moves.",
+        "- A name such as *fig05* is that of a plan: the runs, listed in `experiments/plans`, that measure a figure again. *Scale night* is the size of problem for which this page is made.",
         "- *crest0*, *crest4* and *crest6* are machines of the papers.", "",
     ]  # fmt: skip
 
@@ -230,7 +235,7 @@ def markdown(found, decided, known=None, docs="."):
         lines += ["## Rounds", "", pilots.EXPLAINED, "", cells(pilots.HEAD), "|" + " --- |" * len(pilots.HEAD), *(cells(row) for row in asked), ""]
     lines += ["## Predictions", "", *prediction_summary(found), ""] if prediction_summary(found) else []
     close = closeness.how_close(found)
-    lines += ["## How close schedule-advised mmap comes to explicit I/O", "", *(line for t in close for line in (t, ""))] if close else []
+    lines += [f"## {closeness.title(found)}", "", *(line for t in close for line in (t, ""))] if close else []
     lost = [f"- {p.name} {r.id} #{r.repeat + 1}: {r.failure}" for p in found.values() for r in p.runs if not r.ok and not r.skipped]
     lines += ["## Failed runs", "", *(lost or ["None."]), ""]
     lines += ["## Configurations", "", "All configurations whose runs completed. A Block is given by its rows and planes. Seconds are those of the steps: the median, and in brackets the least and the most.", ""]
@@ -274,12 +279,12 @@ def build(folder, out, text=None):
 <style>{CSS}</style>
 <h1>memext: the papers' comparisons, measured again</h1>
 <p>A measured value is the median over the rounds, with a line from the smallest to the largest value. A ratio pairs runs of one round. Its 95 % interval stands in square brackets in the tables, and holds for that ratio alone. The findings have wider intervals, which all hold together with 95 %. A single timed run is not drawn. Open marks and boxes are published values, with one shape of mark for each source; × marks failed repeats. Scale of the runs: {escape(scale)}. The papers' problems are larger and their machines are different, so compare order and ratio.</p>
-<p><a href="#findings">Findings</a> · <a href="#predictions">Predictions</a> · <a href="#question">How close mmap comes</a> · <a href="#figures">Figures</a> · <a href="#counters">Counters</a> · <a href="#failed">Failed runs</a></p>
+<p><a href="#findings">Findings</a> · <a href="#predictions">Predictions</a> · <a href="#question">{closeness.title(found)}</a> · <a href="#figures">Figures</a> · <a href="#counters">Counters</a> · <a href="#failed">Failed runs</a></p>
 <h2>Where this was measured</h2>{where(found)}
 <h2 id="setups">What was run here, and what the papers ran</h2><ul>{"".join(f"<li>{escape(said)}</li>" for said in setups.lines(found, known))}</ul>
 <h2 id="findings">Findings of the papers, and what was measured here</h2>{"".join(shown(d, figures) for d in overview.findings(decided))}{verdict_table(found, decided)}
 {rounds(found)}<h2 id="predictions">Predicted against measured, and the tuner's regret</h2>{"".join(f"<p>{escape(t)}</p>" for t in prediction_summary(found))}{shown(overview.predicted(found), figures)}{shown(overview.regret(found), figures)}
-<h2 id="question">How close does schedule-advised mmap come to explicit I/O, and what is left?</h2>{close}
+<h2 id="question">{closeness.title(found)}</h2>{close}
 <h2 id="figures">Figures</h2>{sections(found, known, figures)}
 <h2 id="rivals">memext compared with other tools</h2>{rivals.section(folder, figures)}
 <h2 id="counters">Do the counters agree?</h2>{agreement_table(found)}

@@ -8,9 +8,15 @@ from analysis.results import plan_of
 from analysis.stats import median
 
 # Plan -> the published figure that it measures again, if its name differs from the plan's.
-FIGURE_OF = {"fig05-large": "fig05", "fig07-large": "fig07", "largest": "fig07", "enough": "fig12", "devices": "fig22", "layout": "before-after"}
+FIGURE_OF = {"baseline": "fig05", "fig05-large": "fig05", "fig07-large": "fig07", "largest": "fig07", "enough": "fig12", "devices": "fig22", "layout": "before-after"}
 COUNTED = "memext planned the runs and counted bytes, and computed nothing"
 OFFLINE = {"table2": COUNTED, "table1w": COUNTED, "divisions": COUNTED, "fig24": "memext planned the runs and timed its searches, and computed nothing"}
+# What a paper says about the subject of a plan that none of its figures shows.
+RELATED = {
+    "share": "no figure; iwapt2016, section II-C, says that mmap falls behind aio as the page cache that Blocks leave becomes smaller",
+    "advice": "no figure; iwapt2016, section I, says that advice to Linux helps mmap to a limited degree",
+}  # fmt: skip
+SAME = 1.1  # sizes whose ratio is smaller count as the same
 
 
 def _words(run):
@@ -77,6 +83,9 @@ def _here(plan):
     parts.append(f"DRAM limited to {limits}" if limits else "DRAM not limited")
     if text := sizes((r.report.get("block_bytes", 0) / (1 << 20) for r in firsts), "{:.0f}"):
         parts.append(f"Blocks of {text} MiB")
+    shapes = dict.fromkeys((p["iy"], p["iz"]) for r in firsts if (p := r.report.get("plan") or {}).get("engine") == "iblock" and p.get("iy") and p.get("iz"))
+    if shapes:
+        parts.append("iBlocks of " + either(f"{iy} x {iz}" for iy, iz in shapes) + " rows and planes")
     short = [r for r in firsts if r.limit] or firsts  # short of DRAM; a run that fits has no sweeps to compare
     if text := sizes((r.report.get("steps_done", 0) for r in short if sweeps(r)), "{:d}"):
         parts.append(f"{text} steps in {sizes((sweeps(r) for r in short), '{:d}')} sweeps")
@@ -92,10 +101,14 @@ def _there(plan, known):
     name, _ = plan_of(plan.name)
     values = known.get(FIGURE_OF.get(name, name))
     if values is None:
-        return "no counterpart in the papers"
+        return RELATED.get(name, "no counterpart in the papers")
     ours = max((buffers_bytes(g.done[0]) for g in plan.groups.values() if g.done and g.done[0].report), default=0)
     times = values.buffers_gib * GIB / ours if values.buffers_gib and ours else 0
-    return values.conditions + (f" ({times:.0f} times larger)" if times >= 1.5 else " (the same size)" if times else "")
+    if not times:
+        return values.conditions
+    if 1 / SAME <= times <= SAME:
+        return f"{values.conditions} (the same size)"
+    return f"{values.conditions} ({times:.3g} times larger)" if times > 1 else f"{values.conditions} ({1 / times:.3g} times smaller)"
 
 
 def line(plan, known):

@@ -27,9 +27,9 @@ def short_of(*groups):
     return f"runs of {min(times):.1f} s are {TOO_SHORT}" if times and min(times) < LEAST_SECONDS else ""
 
 
-def part(label, values, band=SMALLER, gap="", exact=False, form="{:.3g}", share=False):
-    """The Part of {repeat: positive number}. With share=True the values are shares, which may be 0."""
-    return Part(label, Effect(tuple(values.values()), exact, share), band, gap, form=form) if values else Part(label, None, band, gap or "no value in common repeats")
+def part(label, values, band=SMALLER, gap="", exact=False, form="{:.3g}", share=False, correlation=False):
+    """The Part of {repeat: positive number}. With share=True the values are shares, which may be 0; with correlation=True they are correlations."""
+    return Part(label, Effect(tuple(values.values()), exact, share, correlation), band, gap, form=form) if values else Part(label, None, band, gap or "no value in common repeats")
 
 
 def compare(label, a, b, of=per_step, band=SMALLER, timed=True, exact=False):

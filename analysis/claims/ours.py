@@ -21,9 +21,9 @@ def stream_faster(results, known):
 def sweep_visible(results, known):
     """Judges each advice by its own repeats. Only the plain sweep counts, since nothing else fills its page cache."""
     for g in results["advice"].select(backend="mmap", algorithm="plain"):
-        values = by_repeat(g, lambda r: max(v, 1e-3) if (v := seen(r).get("sweep_visibility")) is not None else None)
+        values = {r.round: float(v) for r in g.done if (v := seen(r).get("sweep_visibility")) is not None}
         if values:
-            yield part(f"correlation between the place that enters the page cache and the place that is computed, advice {g['advice']}", values, Band(VISIBLE, math.inf))
+            yield part(f"correlation between the place that enters the page cache and the place that is computed, advice {g['advice']}", values, Band(VISIBLE, math.inf), correlation=True)
 
 
 def counters_agree(results, known):
@@ -64,6 +64,6 @@ def prediction(results, known):
 
 def regret(results, known):
     """Judges the regrets. As with predictions, choices with too few repeats count only if no choice has enough."""
-    found = list(predictions.regrets(results))
+    found = predictions.study(results)
     enough = [r for r in found if len(r.ratios) >= LEAST_PAIRS]
     return [part(f"{r.label}, blk / best of {r.plans} plans", r.ratios, Band(0.0, REGRET), short_of(*r.groups)) for r in enough or found]

@@ -70,11 +70,9 @@ def io_time(results, known):
 
 
 def update_dominates(results, known):
-    """For every run of the figure: time of the computation / time of everything that moves data, each in the time of the thread that does it."""
-    plan = results["fig22"]
-    for g in plan.select():
-        if g["algorithm"] in SHORT:
-            yield part(f"update / transfers, {g['limit']} {SHORT[g['algorithm']]} {g['size']} {g['tuner']}", by_repeat(g, update_of_transfers), LARGER, gap_of(g) or short_of(g))
+    """For every run of aio5y, whose components the figure shows: time of the computation / time of everything that moves data, each in the time of the thread that does it."""
+    for g in results["fig22"].select(algorithm="skewed-min"):
+        yield part(f"update / transfers, {g['limit']} {g['size']} {g['tuner']}", by_repeat(g, update_of_transfers), LARGER, gap_of(g) or short_of(g))
 
 
 def y_cheaper(results, known):
@@ -106,18 +104,33 @@ def table2_equal(results, known):
         yield Part(f"{name}: {'equal' if same else gap or f'{ours} instead of {given}'}", gap=gap, settled=CONFIRMED if same else "" if gap else REFUTED)
 
 
-def _devices(results, algorithm, device):
+def _gain(manual, blk):
     """({repeat: manual / blk}, why it may not decide)."""
-    manual, blk = (results["devices"].one(algorithm=algorithm, device=device, tuner=t) for t in ("manual", "blk"))
-    gap = gap_of(manual) or gap_of(blk)
+    gap = NOT_RUN if NOT_RUN in (gap_of(manual), gap_of(blk)) else gap_of(manual) or gap_of(blk)
     return (quotient(by_repeat(manual, seconds), by_repeat(blk, seconds)), short_of(manual, blk)) if not gap else ({}, gap)
 
 
-def _gains(results, label, a, b):
-    (x, why_x), (y, why_y) = _devices(results, *a), _devices(results, *b)
+def _larger(label, a, b):
+    """The Part of the gain a / the gain b, above 1."""
+    (x, why_x), (y, why_y) = a, b
     why = NOT_RUN if NOT_RUN in (why_x, why_y) else why_x or why_y
     return part(label, quotient(x, y), LARGER, why) if x and y else Part(label, None, LARGER, why)
 
 
+def _devices(results, algorithm, device):
+    return _gain(*(results["devices"].one(algorithm=algorithm, device=device, tuner=t) for t in ("manual", "blk")))
+
+
 def gain_of_three(results, known):
-    return [_gains(results, f"gain with aio3y / with aio5y, {d} device", ("skewed-y", d), ("skewed-min", d)) for d in ("slow", "fast")]
+    return [_larger(f"gain with aio3y / with aio5y, {d} device", _devices(results, "skewed-y", d), _devices(results, "skewed-min", d)) for d in ("slow", "fast")]
+
+
+def gain_of_crest6(results, known):
+    """At each size that both have."""
+    plan = results["fig22"]
+
+    def of(machine, blk):
+        return _gain(*(plan.one(machine=machine, algorithm=blk["algorithm"], size=blk["size"], tuner=t) for t in ("manual", "blk")))
+
+    both = [g for g in plan.select(machine="crest6", tuner="blk") if plan.one(machine="crest4", algorithm=g["algorithm"], size=g["size"], tuner="blk")]
+    return [_larger(f"gain with the larger DRAM / with the smaller one, {SHORT[g['algorithm']]} {g['size']}", of("crest6", g), of("crest4", g)) for g in both]

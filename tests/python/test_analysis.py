@@ -251,7 +251,7 @@ def test_report_is_one_file_with_everything(tmp_path):
     out = tmp_path / "r" / "report.html"
     decided = report.build(tmp_path / "r", out)
     page = out.read_text()
-    assert page.count("data:image/png;base64,") >= 14 and "http" not in page.replace("http://www.w3.org", "").split("<body")[0].split("src=")[0]
+    assert page.count("data:image/png;base64,") >= 13 and "http" not in page.replace("http://www.w3.org", "").split("<body")[0].split("src=")[0]
     assert 'src="data:' in page and 'src="http' not in page and 'href="http' not in page
     for v in decided:
         assert v.state in page

@@ -66,6 +66,16 @@ def test_too_few_repeats_have_no_interval():
             Effect(values)
 
 
+def test_an_interval_of_correlations_stays_below_one():
+    """Fisher's z; five values near 1, of which logarithms would give an interval beyond it."""
+    effect = Effect((0.86, 0.99, 0.93, 0.97, 1.0), correlation=True)
+    low, high = effect.interval(0.001)
+    assert -1 < low < 0.9 and 0.99 < high < 1 and Effect((0.86, 0.99, 0.93, 0.97, 1.0)).interval(0.001)[1] > 1
+    assert Effect((-0.5, 0.1, -0.2, 0.0, 0.3), correlation=True).value == pytest.approx(-0.05, abs=0.1)
+    with pytest.raises(ValueError):
+        Effect((1.1,), correlation=True)
+
+
 def test_an_interval_covers_both_ways_of_looking():
     """Five values: the rank interval is their range, Student's reaches further down."""
     effect = Effect((0.5, 0.52, 0.51, 0.5, 0.49))

