@@ -154,7 +154,7 @@ def distance_of_cores(runs):
     if limits := sorted({c["limit_ns"] for c in found if c["limit_ns"] is not None}):
         again = [len(c["again"]) for c in found]
         most = f"{limits[0]:g}" if len(limits) == 1 else f"{limits[0]:.0f} to {limits[-1]:.0f}"
-        told += f". Each run waited until a cache line took at most {most} ns ({sum(c['waited_s'] for c in found) / 60:.1f} minutes of waiting in all). {sum(n > 0 for n in again)} runs were made again ({sum(again)} times in all), because the cores moved"
+        told += f". A run waited until a cache line took at most {most} ns, or its patience ended ({sum(c['waited_s'] for c in found) / 60:.1f} minutes of waiting in all). {sum(n > 0 for n in again)} runs were made again ({sum(again)} times in all), because the cores moved"
     return told
 
 
@@ -180,7 +180,7 @@ def rows(one):
     l3 = third_level(one.runs)
     told[3:3] = [["L3 cache", l3]] if l3 else []
     if rates := storage_rates(one.runs):
-        virtual = ". The disk is virtual, and its hardware is not known" if m.get("virtualised", "none") != "none" else ""
+        virtual = ". The disk is virtual, and its hardware is not known" if m.get("virtualised", "none") != "none" and not storage.get("model") else ""
         told.insert(1 + next(k for k, r in enumerate(told) if r[0] == "storage"), ["the storage's rates", rates + virtual])
     noise = others_share(one.runs, m.get("cores", 1))
     if noise is not None:

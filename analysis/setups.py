@@ -13,7 +13,7 @@ COUNTED = "memext planned the runs and counted bytes, and computed nothing"
 OFFLINE = {"table2": COUNTED, "table1w": COUNTED, "divisions": COUNTED, "fig24": "memext planned the runs and timed its searches, and computed nothing"}
 # What a paper says about the subject of a plan that none of its figures shows.
 RELATED = {
-    "share": "no figure; iwapt2016, section II-C, says that mmap falls behind aio as the page cache that Blocks leave becomes smaller",
+    "share": "no figure of its own; iwapt2016, section II-C, gives the reason of Fig. 9",
     "advice": "no figure; iwapt2016, section I, says that advice to Linux helps mmap to a limited degree",
 }  # fmt: skip
 SAME = 1.1  # sizes whose ratio is smaller count as the same
@@ -96,6 +96,10 @@ def _here(plan):
     return "; ".join(parts)
 
 
+def rounded(times):
+    return f"{times:.0f}" if times >= 100 else f"{times:.3g}"
+
+
 def _there(plan, known):
     """What the paper ran, and how many times larger that was than the largest problem here."""
     name, _ = plan_of(plan.name)
@@ -108,7 +112,7 @@ def _there(plan, known):
         return values.conditions
     if 1 / SAME <= times <= SAME:
         return f"{values.conditions} (the same size)"
-    return f"{values.conditions} ({times:.3g} times larger)" if times > 1 else f"{values.conditions} ({1 / times:.3g} times smaller)"
+    return f"{values.conditions} ({rounded(times)} times larger)" if times > 1 else f"{values.conditions} ({rounded(1 / times)} times smaller)"
 
 
 def line(plan, known):

@@ -123,7 +123,7 @@ def all_verdicts(results, published):
 RULES = (
     "A finding is a statement of a paper, or of memext's authors. One or several ratios test it. The band of a ratio is the range in which it must lie if the finding is true; the column `rule` gives it. The column `published` has the published value. *Order*, *trend*, *said*, *drawn* and *curve* stand for statements, drawings and curves without a number.",
     f"Runs are repeated in rounds: each round runs every configuration of a plan once. A ratio is taken from pairs, two runs of one round each, and it needs at least {LEAST_PAIRS} rounds. "
-    f"Its interval is computed from the logarithms of these quotients, and contains two intervals: that of the signed-rank test, and Student's. From {rank_rounds(EACH_LEVEL)} rounds on the interval assumes that the logarithms are distributed symmetrically. "
+    f"Its interval is computed from the logarithms of these quotients, and contains two intervals: that of the signed-rank test, and Student's. The interval of a correlation is computed from Fisher's z. From {rank_rounds(EACH_LEVEL)} rounds on the interval assumes that the logarithms are distributed symmetrically. "
     f"With fewer rounds it assumes that they are distributed normally. Each interval is widened by Bonferroni's correction for {INTERVALS} intervals, more than decide findings. So all that decide hold at once with a probability of 95 %. "
     f"The table shows them in square brackets. Intervals of other measurements of a plan are as wide, and decide nothing.",
     f"These runs use other machines than the papers, so a value may miss the published one by {percent(TOLERANCE)}. If a paper publishes a difference (7 % longer), that difference may be missed by {percent(TOLERANCE)}. "
@@ -134,13 +134,16 @@ RULES = (
     "Other plans keep this machine's settings: aio and uring bypass the page cache. "
     "The slides name Linux 3.13. The papers do not give their read-ahead or their dirty limits. So differences of mmap and swap may also come from these. "
     "Swap is a file here, and was a device with a patched Linux (OpenNVM) in the slides. The Buffers of aio are in files here, and were on the raw device there. "
+    "Normal execution computes one step a pass through DRAM. The runs through Blocks take a slab of planes, four for each thread, through all steps of a sweep. Where a cache holds the slab, part of their speed is temporal blocking in cache. "
+    "Neither normal execution nor the papers' programs have that. The finding on Blocks that are computed step by step shows how much it is. "
     "Unless a rule names a limit, the device runs at full speed. A device that is faster beside its cores than the papers' were beside theirs takes a smaller share of the time.",
     "If a plan is measured several times, the measurement with the most rounds decides, whatever it shows. With equally many rounds the earlier measurement decides. The numbers of the others stand beside it, as `second measurement` and so on, by falling number of rounds. If the deciding measurement has none of the runs that a finding compares, the next one that has them decides it, and its numbers come first. "
     "The first of these rules was made after fig05 had been measured twice, and the second after fig7b had been. Another measurement of fig05, of 11 rounds on the AMD EPYC, was not kept, so the page cannot show it. "
     "fig06 and fig12 were measured a third time, because two measurements of each had left findings undecided. "
     "The exception for runs of less than 2 s, given below, was also made after results were seen. It decided one finding: that temporal blocking shortens a run. "
     "Readers compared this page with the papers, and some rows and plans were changed for that. Rows: aio2 no longer counts among the fastest versions of Fig. 12, since the paper does not name it. Only aio5y counts in the finding that the computation takes most of the time, since the paper shows its parts alone. "
-    "Plans: the bt of manual choice was doubled in fig22 and the limit of its device was removed, and fig7b has wide tiles. Earlier results of these two plans are in the repository's history.",
+    "The bytes that mmap and swap read are two findings instead of one. The finding on the tuner's choice rests on plan regret alone, and not on the choices by hand of other plans. "
+    "Plan fig22: the bt of manual choice was doubled and the limit of its device was removed; earlier results are in the repository's history. New rows: Blocks that are computed step by step, swap reads the most bytes, Fig. 18 along y, the gain on crest6, and mmap's distance by the share of Blocks.",
     "The papers' problems are larger. So compare order and ratio: a finding that does not hold here is not refuted at the papers' size.",
     "The verdicts:",
 )

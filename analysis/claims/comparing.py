@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the rows of the table share: comparisons of groups of runs, and the limits that memext chose."""
 from analysis import predictions
-from analysis.claim import CONFIRMED, NOT_RUN, SMALLER, TOO_SHORT, UNDECIDED, Part
+from analysis.claim import CONFIRMED, LARGER, NOT_RUN, SMALLER, TOO_SHORT, UNDECIDED, Part
 from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, Effect, by_repeat, quotient
 from analysis.measures import per_step, seconds
 from analysis.stats import median
@@ -47,6 +47,16 @@ def compare(label, a, b, of=per_step, band=SMALLER, timed=True, exact=False):
     if gaps:
         return Part(label, None, band, "; ".join(dict.fromkeys(gaps)))
     return part(label, quotient(by_repeat(a, of), by_repeat(b, of)), band, short_of(a, b) if timed else "", exact)
+
+
+def grows(label, larger, smaller, of=per_step):
+    """The Part of the ratio of one pair of groups (a / b), divided by that of another pair, above 1."""
+    groups = [*larger, *smaller]
+    gaps = [gap_of(g) for g in groups if gap_of(g)]
+    if gaps:
+        return Part(label, None, LARGER, NOT_RUN if NOT_RUN in gaps else gaps[0])
+    x, y = (quotient(*(by_repeat(g, of) for g in pair)) for pair in (larger, smaller))
+    return part(label, quotient(x, y), LARGER, short_of(*groups))
 
 
 def best_of(groups, of=seconds, least=min):

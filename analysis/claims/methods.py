@@ -78,8 +78,8 @@ def read_factor(m, fig05="fig05"):
     return parts
 
 
-def swap_reads_most(fig05="fig05"):
-    return lambda results, known: [compare("bytes read, mmap / swap", _t(results, "mmap", fig05=fig05), _t(results, "swap", fig05=fig05), moved_read, timed=False)]
+def swap_reads_most(results, known):
+    return [compare(f"bytes read, {m} / swap", _t(results, m), _t(results, "swap"), moved_read, timed=False) for m in ("aio", "mmap")]
 
 
 def mmap_of_aio(results, known):

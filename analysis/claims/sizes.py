@@ -2,9 +2,9 @@
 """Figs. 6 to 9: fixed DRAM, aio and mmap by size."""
 import math
 
-from analysis.claim import CONFIRMED, LARGER, NOT_RUN, REFUTED, SMALLER, UNDECIDED, Band, Part, near, no_less_than
-from analysis.claims.comparing import DRAM_RATIO, FLAT, compare, gap_of, part, short_of
-from analysis.effects import LEAST_PAIRS, by_repeat, quotient
+from analysis.claim import CONFIRMED, NOT_RUN, REFUTED, SMALLER, UNDECIDED, Band, Part, near, no_less_than
+from analysis.claims.comparing import DRAM_RATIO, FLAT, compare, gap_of, grows
+from analysis.effects import LEAST_PAIRS
 from analysis.measures import gupdates, per_step, size_bytes
 
 
@@ -57,17 +57,16 @@ def difference_grows(results, known):
         for stencil in dict.fromkeys(g["stencil"] for g in results[plan].groups.values()) if plan in results else ():
             pairs = sorted((p for p in _fig07_pairs(results, plan) if p[1]["stencil"] == stencil), key=lambda p: size_bytes(p[1]["size"]))
             for smaller, larger in zip(pairs, pairs[1:]):
-                yield _growth(plan, stencil, smaller, larger)
+                label = f"{plan}, {stencil}: mmap / aio at {larger[1]['size']}, divided by mmap / aio at {smaller[1]['size']}"
+                yield grows(label, larger[:0:-1], smaller[:0:-1])
 
 
-def _growth(plan, stencil, smaller, larger):
-    label = f"{plan}, {stencil}: mmap / aio at {larger[1]['size']}, divided by mmap / aio at {smaller[1]['size']}"
-    groups = [g for _, a, m in (smaller, larger) for g in (a, m)]
-    gaps = [gap_of(g) for g in groups if gap_of(g)]
-    if gaps:
-        return Part(label, None, LARGER, NOT_RUN if NOT_RUN in gaps else gaps[0])
-    first, last = (quotient(by_repeat(m, per_step), by_repeat(a, per_step)) for _, a, m in (smaller, larger))
-    return part(label, quotient(last, first), LARGER, short_of(*groups))
+def cache_shrinks(results, known):
+    """mmap / uring with Blocks of a share of the DRAM, divided by mmap / uring with the next smaller share."""
+    plan = results["share"]
+    pairs = [(plan.one(method="mmap", share=g["share"]), g) for g in sorted(plan.select(method="uring"), key=lambda g: float(g["share"]))]
+    for smaller, larger in zip(pairs, pairs[1:]):
+        yield grows(f"mmap / uring with {larger[1]['share']} % of the DRAM in Blocks, divided by mmap / uring with {smaller[1]['share']} %", larger, smaller)
 
 
 def mmap_killed(results, known):

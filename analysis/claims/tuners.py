@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Figs. 19 to 24 and Table II: Blk-Tune compared with manual choice and Naive-Tune."""
-from analysis.claim import AT_MOST, CONFIRMED, LARGER, NOT_RUN, REFUTED, SMALLER, Part, near, near_difference, no_more_than
-from analysis.claims.comparing import compare, gap_of, part, short_of
-from analysis.effects import by_repeat, quotient
+from analysis.claim import AT_MOST, CONFIRMED, LARGER, REFUTED, SMALLER, Part, near, near_difference, no_more_than
+from analysis.claims.comparing import compare, gap_of, grows, part, short_of
+from analysis.effects import by_repeat
 from analysis.measures import SHORT, io_seconds, kernel_bytes, predicted_bytes, search_seconds, seconds, size_bytes, table2_rows, update_of_transfers
 
 
@@ -50,9 +50,7 @@ def manual_longer(results, known):
 
 def manual_longer_fast(results, known):
     """manual / blk on the device at full speed, in the plan that compares it with a slowed one."""
-    for a, name in SHORT.items():
-        values, why = _devices(results, a, "fast")
-        yield part(f"manual / blk, {name}", values, LARGER, why) if values else Part(f"manual / blk, {name}", None, LARGER, why)
+    return [compare(f"manual / blk, {name}", *_devices(results, a, "fast"), seconds, LARGER) for a, name in SHORT.items()]
 
 
 def manual_longer_band(results, known):
@@ -104,25 +102,13 @@ def table2_equal(results, known):
         yield Part(f"{name}: {'equal' if same else gap or f'{ours} instead of {given}'}", gap=gap, settled=CONFIRMED if same else "" if gap else REFUTED)
 
 
-def _gain(manual, blk):
-    """({repeat: manual / blk}, why it may not decide)."""
-    gap = NOT_RUN if NOT_RUN in (gap_of(manual), gap_of(blk)) else gap_of(manual) or gap_of(blk)
-    return (quotient(by_repeat(manual, seconds), by_repeat(blk, seconds)), short_of(manual, blk)) if not gap else ({}, gap)
-
-
-def _larger(label, a, b):
-    """The Part of the gain a / the gain b, above 1."""
-    (x, why_x), (y, why_y) = a, b
-    why = NOT_RUN if NOT_RUN in (why_x, why_y) else why_x or why_y
-    return part(label, quotient(x, y), LARGER, why) if x and y else Part(label, None, LARGER, why)
-
-
 def _devices(results, algorithm, device):
-    return _gain(*(results["devices"].one(algorithm=algorithm, device=device, tuner=t) for t in ("manual", "blk")))
+    """The runs of manual choice and of Blk-Tune, whose quotient is Blk-Tune's gain."""
+    return [results["devices"].one(algorithm=algorithm, device=device, tuner=t) for t in ("manual", "blk")]
 
 
 def gain_of_three(results, known):
-    return [_larger(f"gain with aio3y / with aio5y, {d} device", _devices(results, "skewed-y", d), _devices(results, "skewed-min", d)) for d in ("slow", "fast")]
+    return [grows(f"gain with aio3y / with aio5y, {d} device", _devices(results, "skewed-y", d), _devices(results, "skewed-min", d), seconds) for d in ("slow", "fast")]
 
 
 def gain_of_crest6(results, known):
@@ -130,7 +116,7 @@ def gain_of_crest6(results, known):
     plan = results["fig22"]
 
     def of(machine, blk):
-        return _gain(*(plan.one(machine=machine, algorithm=blk["algorithm"], size=blk["size"], tuner=t) for t in ("manual", "blk")))
+        return [plan.one(machine=machine, algorithm=blk["algorithm"], size=blk["size"], tuner=t) for t in ("manual", "blk")]
 
     both = [g for g in plan.select(machine="crest6", tuner="blk") if plan.one(machine="crest4", algorithm=g["algorithm"], size=g["size"], tuner="blk")]
-    return [_larger(f"gain with the larger DRAM / with the smaller one, {SHORT[g['algorithm']]} {g['size']}", of("crest6", g), of("crest4", g)) for g in both]
+    return [grows(f"gain with the larger DRAM / with the smaller one, {SHORT[g['algorithm']]} {g['size']}", of("crest6", g), of("crest4", g), seconds) for g in both]

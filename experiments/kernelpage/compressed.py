@@ -55,7 +55,9 @@ def compressed(s):
 def more_swapped(s):
     if not s.values("zram-random", swapped_out) or not s.values(FILE, swapped_out):
         return ""
-    return f"Linux also swapped out {s.median('zram-random', swapped_out):.1f} GiB to zram and {s.median(FILE, swapped_out):.1f} to the file. A page that was read from the file and not changed since still has its copy there."
+    out, to_file = s.median("zram-random", swapped_out), s.median(FILE, swapped_out)
+    kept = " A page that was read from the file and not changed since still has its copy there." if out > 1.2 * to_file else ""
+    return f"Linux also swapped out {out:.1f} GiB to zram and {to_file:.1f} to the file.{kept}"
 
 
 def compressor(s):
@@ -67,7 +69,7 @@ def nothing_read(s):
     """What the storage read with zswap, and whether any of it came from the swap file."""
     from_file = s.values("zswap-random", counter("pswpin"))
     said = f"The storage read {s.median('zswap-random', read_mib):.0f} MiB instead of {s.median(FILE, read_mib):.0f}. "
-    return said + ("Nothing came from the swap file: these are pages of other files. " if from_file and not any(from_file) else "")
+    return said + ("Nothing came from the swap file. " if from_file and not any(from_file) else "")
 
 
 def killed_said(s):
@@ -75,7 +77,7 @@ def killed_said(s):
     for label, name in QUESTIONS[0].rows:
         killed = sum("out of memory" in r["stderr"] for r in s.runs.get(name, {}).values() if r["status"] == "failed")
         if killed:
-            yield f"Linux killed {killed} of {len(s.runs[name])} runs of \"{label}\" for lack of memory. The times are those of the runs that survived. Why these did not was not found."
+            yield f"Linux killed {killed} of {len(s.runs[name])} runs of \"{label}\" for lack of memory.{' The times are those of the others.' if killed < len(s.runs[name]) else ''}"
 
 
 def zeros_said(s):

@@ -64,9 +64,9 @@ def others(s):
     if len(have) > 1:
         (a, (size, one)), (b, (_, two)) = list(have.items())[:2]
         yield f"With calls of {spaced(size)} {b} {takes(s, two, one, a, store_us)}."
-    below = [(f"{kind}, {spaced(size)}", n) for kind, runs in kinds.items() for size, name in runs if (n := sum(report(r)["store_us"] < LOST_US for r in s.done(name).values()))]
+    below = [(f"{kind} with calls of {spaced(size)}", name, n) for kind, runs in kinds.items() for size, name in runs if (n := sum(report(r)["store_us"] < LOST_US for r in s.done(name).values()))]
     if below:
-        yield f"A difference of two passes below {LOST_US} us a page is lost in their noise, and counts as {LOST_US} us: {', '.join(f'{n} of {label}' for label, n in below)}."
+        yield f"A difference of two passes below {LOST_US} us a page is lost in their noise, and counts as {LOST_US} us: {' and '.join(f'in {n} of {len(s.done(name))} rounds on {label}' for label, name, n in below)} this was so."
     without = [kind for kind, runs in kinds.items() if not any(s.done(name) for _, name in runs)]
     if without:
         yield f"No result of {' and '.join(without)}: {s.why_not(kinds[without[0]][0][1])}."

@@ -118,7 +118,7 @@ def at_one_limit(s, limit, known):
     said.append(f"{largest} KiB {takes(s, last, usual, f'{own} KiB')}, and the storage reads {Effect(s, last, usual, kernel_of('storage_read_bytes'))} as many bytes.")
     again = [s.median(run, refaults) for run in (usual, last) if s.values(run, refaults)]
     if len(again) == 2 and again[1] > 1.2 * again[0]:
-        said.append(f"Of each page loaded, {again[1]:.2f} were read again after reclaim, instead of {again[0]:.2f}: many pages are reclaimed before the run uses them.")
+        said.append(f"Linux counted {again[1]:.2f} refaults for each page loaded, instead of {again[0]:.2f}: more pages are reclaimed that are needed again.")
     return said, (own, largest), effect
 
 

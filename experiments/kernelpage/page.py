@@ -23,7 +23,7 @@ RULE = (
     "A store to an extent that was never written reads nothing. So the first sweep into each Buffer reads less. The page compares what the storage reads only between runs with the same number of sweeps. "
     "In the pictures a dot is a run, and a line is a median. An axis is logarithmic where values lie far apart.")  # fmt: skip
 HEAT = ("The pages of both Buffers over the time of a run, counted by cachestat. On the left are the pages that the schedule needs, on the right the pages in the page cache. White is a page that "
-        "is not needed or not in the page cache, and grey one that was not looked at. The two Buffers swap their parts after each sweep.")  # fmt: skip
+        "is not needed or not in the page cache, and grey one that was not looked at.")  # fmt: skip
 CANNOT = "Each line names what this Linux or this machine lacks, and the questions that need it. The plan has the runs, so a machine that can do them answers the question."
 ROTATIONAL = "For such a device write-back throttling uses the threshold for disks. Direct writes bypass this throttling."
 
@@ -69,8 +69,8 @@ def device(s):
     off = ", but off during the runs with a memory limit" if m.get("damon") and run and run["knobs"].get("damon") == "off" else ""
     text = (f"The device: model {storage.get('model') or 'unknown'}, scheduler {storage.get('scheduler') or 'unknown'}, {kind}{throttled(storage)}. Transparent huge pages: {active(m.get('transparent_hugepage', ''))}. "
             f"DAMON: {m.get('damon') or 'off'}{off}. Read-ahead from a swap file: {swap_read_ahead(m)}.")  # fmt: skip
-    text += " The disk is virtual, and its hardware is not known." if m.get("virtualised", "none") != "none" else ""
-    return text + (" " + ROTATIONAL if storage.get("rotational") and storage.get("wbt_lat_usec", "0") not in ("", "0") else "")
+    text += " " + ROTATIONAL if storage.get("rotational") and storage.get("wbt_lat_usec", "0") not in ("", "0") else ""
+    return text + (" The disk is virtual, and its hardware is not known." if m.get("virtualised", "none") != "none" and not storage.get("model") else "")
 
 
 def origin(s):

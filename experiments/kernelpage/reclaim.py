@@ -42,11 +42,7 @@ def stalls(s):
         yield "PSI is not counted here (no `/proc/pressure`, or Linux was started without `psi=1`). The table has the pages that reclaim scanned, for each page that the run moved."
     waits_of = ((some, "some wait for memory", "{:.0%}"), (full, "all wait for memory", "{:.0%}"), (waits, "some wait for I/O", "{:.0%}")) if waited else ()
     yield table(s, STALLED, (*waits_of, (scanned, "scanned / moved", "{:.2f}")))
-    direct = s.median(NONE, by_the_tasks)
-    if s.machine()["cgroup"] == "v1":
-        yield f"Of the scanning without advice {direct:.0%} was direct. For a memory limit of cgroup v1 this is by design: the task that wants memory reclaims it."
-    else:
-        yield f"Of the scanning without advice {direct:.0%} was direct: the tasks that wanted memory did it."
+    yield f"Of the scanning without advice {s.median(NONE, by_the_tasks):.0%} was direct: for a memory limit the task that wants memory reclaims it."
     counted = [v for _, name in STALLED for v in s.values(name, stalls_of_machine)]
     if counted:
         yield (f"`allocstall` of `/proc/vmstat` rose by {statistics.median(counted):.0f} in the median run, and by {max(counted):.0f} at most. It counts direct reclaim for the machine's own want of memory; "

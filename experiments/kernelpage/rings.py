@@ -20,9 +20,11 @@ def dontcache(s):
     yield by_sign(system, f"It takes {system} the system time of O_DIRECT.", f"It takes {system} the system time of O_DIRECT.", f"Its system time shows no clear difference from that of O_DIRECT ({system}).") + (
         " This is the system time of the process alone. The threads of the kernel that write back are not in it, so for buffered writes it is a lower bound.")  # fmt: skip
     left = s.median("uring-uncached", reclaimed) if s.values("uring-uncached", reclaimed) else 0
-    if left > 0.1:
+    if 0.85 < left < 1.15:
         yield (f"Reclaim took {left:.0%} as many pages as the run stored. The run loads as many as it stores, so this is the number of those that were written alone. Linux drops a page after its write-back only if that ends in a task, "
                "and not in an interrupt (`folio_end_dropbehind` in `mm/filemap.c`). What the runs cannot show is which of the two kinds of pages stayed.")  # fmt: skip
+    elif left > 0.1:
+        yield f"Reclaim took {left:.0%} as many pages as the run stored."
 
 
 # ------------------------------------------------------------------ options of a ring
@@ -58,7 +60,7 @@ def sqpoll(s):
     polled = s.median(SQPOLL, poller_share)
     if polled <= 0:
         return f"SQPOLL was asked for, but no thread iou-sqp took CPU time, so nothing is said of it ({note(s, SQPOLL) or 'the device gave no reason'})."
-    return f"SQPOLL happened: its thread iou-sqp had a core for {polled:.0%} of the run. It {takes(s, SQPOLL, REGISTERED, 'a run without it')}. The thread wants a core of its own; this machine has {s.machine()['cores']}."
+    return f"SQPOLL happened: its thread iou-sqp had a core for {polled:.0%} of the run. It {takes(s, SQPOLL, REGISTERED, 'a run without it')}. The system time is {s.median(SQPOLL, process_system_ms):.0f} ms a step with it and {s.median(REGISTERED, process_system_ms):.0f} without: it includes that of the thread, which wants a core of its own. This machine has {s.machine()['cores']}."
 
 
 def note(s, name):
@@ -95,8 +97,9 @@ def iopoll(s):
 def rings(s):
     first = s.latest(PLAIN)
     size = next((b for a, b in zip(first["command"], first["command"][1:]) if a == "--request-size"), None) if first else None
-    yield (f"Requests have at most {spaced(size)}, so that the cost of each shows. Below io_uring the block layer merged {s.median(PLAIN, merged):.0%} of them, and the device saw reads of {s.median(PLAIN, read_kib):.0f} KiB. " if size else "") + registered(s)
-    yield f"{sqpoll(s)} The system time is {s.median(SQPOLL, process_system_ms):.0f} ms a step with it and {s.median(REGISTERED, process_system_ms):.0f} without: it includes that of the thread."
+    seen = f"Below io_uring the block layer merged {s.median(PLAIN, merged):.0%} of them, and the device saw reads of {s.median(PLAIN, read_kib):.0f} KiB. " if s.values(PLAIN, merged) and s.values(PLAIN, read_kib) else ""
+    yield (f"Requests have at most {spaced(size)}, so that the cost of each shows. {seen}" if size else "") + registered(s)
+    yield sqpoll(s)
     yield iopoll(s)
 
 

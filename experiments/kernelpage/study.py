@@ -162,7 +162,7 @@ def major_faults(r):
 
 
 def refaults(r):
-    """pages that were read again after reclaim, of those that the run loaded"""
+    """pages of the whole machine that came back after reclaim (refaults), of those that the run loaded"""
     loaded, again = report(r)["predicted_read_bytes"], report(r)["kernel"].get("refault_bytes")
     return again / loaded if loaded and again is not None else None
 
@@ -171,13 +171,13 @@ def merged(r):
     """requests that were merged into others, of all"""
     b = r.get("block") or {}
     total = sum(b.get(name, 0) for name in ("reads", "writes", "reads_merged", "writes_merged"))
-    return (b["reads_merged"] + b["writes_merged"]) / total if total else None
+    return (b["reads_merged"] + b["writes_merged"]) / total if total and {"reads_merged", "writes_merged"} <= set(b) else None
 
 
 def kib_a_request(what):
     def of(r):
         counted = r.get("block") or {}
-        return counted[f"{what}_sectors"] / 2 / counted[f"{what}s"] if counted.get(f"{what}s") else None
+        return counted[f"{what}_sectors"] / 2 / counted[f"{what}s"] if counted.get(f"{what}s") and f"{what}_sectors" in counted else None
 
     of.__doc__ = f"{what} requests of the block layer"
     return of

@@ -219,6 +219,6 @@ def test_the_page_tells_how_far_the_cores_were():
 
     told = origin.distance_of_cores([of(25, 25), of(25, 160, 2), of(27, 25, 1), Run({"cores": None}, Path()), Run({}, Path())])
     assert "25 ns (25 to 27)" in told and "before 3 runs" in told and "after 1 of them more than 2 times" in told
-    assert "at most 80 ns (1.5 minutes of waiting in all). 2 runs were made again (3 times in all)" in told
-    assert "took at most 75 to 81 ns" in origin.distance_of_cores([of(25, 25, limit=75.3), of(27, 25, limit=81.0), of(26, 25, limit=78.0)])
+    assert "at most 80 ns, or its patience ended (1.5 minutes of waiting in all). 2 runs were made again (3 times in all)" in told
+    assert "at most 75 to 81 ns, or its patience ended" in origin.distance_of_cores([of(25, 25, limit=75.3), of(27, 25, limit=81.0), of(26, 25, limit=78.0)])
     assert "waited" not in origin.distance_of_cores([of(25, 25, limit=None)]) and origin.distance_of_cores([Run({}, Path())]) == ""

@@ -264,7 +264,23 @@ def test_uncached_io_and_its_system_time(tmp_path):
     assert "takes 2.00 times [2.00 to 2.00, n = 5] the system time of O_DIRECT. This is the system time of the process alone." in text and "refuses" not in text
 
 
+def test_what_uncached_writes_leave_to_reclaim(tmp_path):
+    """The number of pages that are stored fits one kind of page; others fit none."""
+    def text(name, pages):
+        uncached = made("uring-uncached", report={"write_bytes": 4096 * 1000, "kernel": {"storage_read_bytes": 2**20, "system_s": 2**21}}, vmstat={"pgsteal_file": pages})
+        return said(rings.dontcache, studied(tmp_path / name, ring(study.URING), ring(study.SCHEDULE), uncached))
+
+    assert "Reclaim took 95% as many pages as the run stored. The run loads as many as it stores" in text("one", 950)
+    assert "Reclaim took 190% as many pages as the run stored." in text("two", 1900) and "loads as many" not in text("three", 1900) and "Reclaim" not in text("none", 0)
+
+
 # ------------------------------------------------------------------ folios
+
+
+def test_what_two_passes_do_not_resolve_is_counted(tmp_path):
+    of = lambda name, *us: [r for k, u in enumerate(us) for r in made(name, rounds=1, report={"store_us": u + 0.0, "read_us": 0.1, "folio_bytes": 4096}, **{"repeat": k})]  # noqa: E731
+    text = said(folios.others, studied(tmp_path, of("folio-xfs-4KiB", 2, 2, 2, 2, 2), of("folio-xfs-2MiB", 0.1, 0.1, -0.01, 0.1, 0.1)))
+    assert "counts as 0.02 us: in 1 of 5 rounds on xfs with calls of 2 MiB this was so." in text
 
 
 def folio(name, store, **more):
@@ -316,6 +332,22 @@ def tier(name, seconds=2.5, zero=90, stderr=""):
     return made(name, seconds, stderr=stderr, vmstat={"swpout_zero": zero, "pswpout": 100 - zero}, report={"kernel": {"storage_read_bytes": 2**30, "minor_faults": 100 * 2**20}})
 
 
+def test_tiers_say_what_they_took_and_whom_linux_killed(tmp_path):
+    def of(name, seconds, out, read=1, **more):
+        return made(name, seconds, report={"layout": {"buffer_bytes": 2**20}}, vmstat={"pswpout": out, "pswpin": read, "zswpout": 0, "swpout_zero": 0}, stderr="limit-memory: zram: the pages swapped out took at most 25.0 MiB of memory", **more)
+
+    def text(name, zram, killed=0):
+        rows = [of(n, 5.0, zram if "zram" in n else 2**18, 0 if "zswap" in n else 1) for n in (compressed.FILE, compressed.FILE_ZEROS, "zswap-corner", "zram-random", "zram-corner", study.URING)]
+        zswap = of("zswap-random", 5.0, 2**18, 0)
+        for r in zswap[:killed]:
+            r.update(status="failed", stderr="limit-memory: out of memory: 1 process", report=None)
+        return said(compressed.compressed, studied(tmp_path / name, zswap, *rows))
+
+    assert "swapped out 2.0 GiB to zram and 1.0 to the file. A page that was read from the file" in text("more", 2**19) and "still has its copy" not in text("same", 2**18)
+    assert "Nothing came from the swap file." in text("none", 2**18) and "killed" not in text("alive", 2**18)
+    assert 'Linux killed 2 of 5 runs of "zswap, noise" for lack of memory. The times are those of the others.' in text("killed", 2**18, 2)
+
+
 def test_zeros_are_compared_with_zeros(tmp_path):
     """They are kept as bits before any tier: the control is a swap file with the same data."""
     held = "limit-memory: zram: the pages swapped out took at most 25.0 MiB of memory"
@@ -327,6 +359,34 @@ def test_zeros_are_compared_with_zeros(tmp_path):
     assert "up to 25 MiB of memory beside the limit of 80 MiB, together 105 MiB. Both Buffers have 2 MiB" in text and "saves no memory" in text and "the pool lies outside the limit" in text
     with pytest.raises(study.Missing, match="swap-file-corner"):
         said(compressed.compressed, studied(tmp_path / "old", *rows[:1], *rows[2:]))
+
+
+def test_more_windows_that_a_fault_waits_for(tmp_path):
+    """Only if there are clearly more; and the table has the faults."""
+    def text(name, majors):
+        runs = [made(n, report={"major_faults": 100, "plan": {"bt": 5}}, block={"reads": 900, "writes": 1, "write_sectors": 4096}) for n in (study.URING, study.NONE, study.HUGE, study.SCHEDULE, "mmap-stream-random", advice.PARTS, advice.PARTS_ADVISED, "mmap-plain-none", "mmap-plain-schedule")]
+        told = made("mmap-stream-sequential", report={"major_faults": majors, "plan": {"bt": 5}}, block={"reads": 800, "writes": 1, "write_sectors": 4096})
+        return said(advice.madvise, studied(tmp_path / name, told, *runs))
+
+    assert "300 major faults for 800 reads of the device, instead of 100 for 900." in text("more", 300) and "while a fault waits" not in text("same", 110)
+    assert "| mmap, sequential | 1048576.0 | 300.0 | 1.00 | 2.00 |" in text("table", 300)
+
+
+def test_a_slab_that_needs_two_requests_is_explained(tmp_path):
+    def text(name, planes):
+        run = made(study.URING, report={"plan": {"slab": planes}, "layout": {"plane_pitch_bytes": 520 * 1024}}, block={"reads": 1, "read_sectors": 1000, "writes": 1, "write_sectors": 1000, "reads_merged": 0, "writes_merged": 0})
+        return said(limits.requests, studied(tmp_path / name, run, made(study.NONE, block={"reads": 1, "read_sectors": 1000, "writes": 1, "write_sectors": 1000, "reads_merged": 0, "writes_merged": 0})))
+
+    assert "A slab of planes has 1040 KiB, which memext moves in 2 requests of 520 KiB in the mean." in text("two", 2) and "A slab" not in text("one", 1)
+
+
+def test_refaults_are_told_where_they_grow(tmp_path):
+    def ahead(name, again):
+        return made(name, 3.0, limit="80MiB", knobs={**LINUX, "read_ahead_kb": "8192" if "8192" in name else "128"}, report={"kernel": {"storage_read_bytes": 2**20, "refault_bytes": int(again * 2**20)}})
+
+    text = said(limits.readahead, studied(tmp_path / "more", ahead(study.NONE, 1.5), ahead("ahead-8192", 3.0)))
+    assert "Linux counted 3.00 refaults for each page loaded, instead of 1.50" in text
+    assert "refaults" not in said(limits.readahead, studied(tmp_path / "same", ahead(study.NONE, 1.5), ahead("ahead-8192", 1.6)))
 
 
 # ------------------------------------------------------------------ the page

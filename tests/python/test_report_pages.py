@@ -230,8 +230,13 @@ def test_its_tables_are_tables(page):
         width = count
 
 
+def test_regrets_are_drawn():
+    drawn = overview.regret(made.rivals())
+    assert drawn.name == "regret" and drawn.rows and style.image(drawn.figure, "png")[:4] == b"\x89PNG" and overview.regret(made.fig19()) is None
+
+
 @of_the_page
-def test_the_report_shows_findings_predictions_and_regret(page):
+def test_the_report_shows_findings_and_predictions(page):
     _, _, html = page
     assert all(f'id="{name}"' in html for name in ("findings", "effects", "predicted")) and html.count('id="findings"') == 1
 
