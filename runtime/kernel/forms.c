@@ -215,6 +215,29 @@ static void take_times(const struct candidates *c, const struct mx_sample *t, co
 /* Another form than the first has to need less than this share of its time: such times scatter by 2 %. */
 static const double CLEARLY = 0.95;
 
+/* A form with more rows in a pass reads fewer rows for each that it computes, and so needs less of L2's
+ * bandwidth. In tiled runs of kernels of one field that counts more than on a tile alone; with several fields
+ * it does not (docs/notes/kernels.md). So for one field such a form is taken if it needs less than this
+ * multiple of the least time, and both forms are in blocks. */
+static const double NEARLY = 1.03;
+
+/* The form of the least time, or one that is nearly as fast and has more rows in a pass. */
+static int32_t best_of(const struct candidates *c, const int32_t *index, int32_t n, const double *time) {
+    int32_t least = 0;
+    for (int32_t i = 1; i < n; i++)
+        if (time[i] < time[least]) least = i;
+    int32_t best = least;
+    const struct mx_system *s = &c->system[0];
+    if (s->n_field[0] > 1 || s->n_field[1] > 1) return least;
+    for (int32_t i = 1; i < n; i++) {
+        const struct mx_form *form = &mx_forms[c->number[index[i]]],
+                             *most = &mx_forms[c->number[index[best]]];
+        if (form->blocks && most->blocks && form->rows > most->rows && time[i] < NEARLY * time[least])
+            best = i;
+    }
+    return best;
+}
+
 /* An engine finds a part of what it reads in L2, and the rest beyond. So each form is timed in both places,
  * and a weighted geometric mean of the two times counts. The wider the stencil, the fewer levels of a tile in
  * time find their planes in L2. The weights give the order of the forms in tiled runs of six kernels, of h =
@@ -236,21 +259,21 @@ static int measure(void *context, struct mx_isolated *report) {
     const int64_t planes = far_planes(&c->system[0], n);
     if ((err = mx_sample_make(&c->system[0], (const int64_t[3]){n[0], n[1], planes}, &far)) < 0) return err;
     const struct mx_sample near = first_planes(&far, n[2]);
-    int32_t index[MX_FORMS], best = 0;
+    int32_t index[MX_FORMS];
     c->cell_ns = time_of(&near, &c->system[0]) / cells_of(&near); /* in case that there is no time for more */
     const int32_t left = usable(c, &near, index);
     mx_sample_fill(&near, &c->system[0], harmless);
-    double in_l2[MX_FORMS], beyond[MX_FORMS], least = 0;
+    double in_l2[MX_FORMS], beyond[MX_FORMS], time[MX_FORMS];
     take_times(c, &near, index, left, in_l2);
     const bool slow = in_l2[0] * (double)planes > (double)FAR_NS * (double)n[2];
     const struct mx_sample *second = slow ? &near : &far;
     take_times(c, second, index, left, beyond);
     for (int32_t i = 0; i < left; i++) {
         in_l2[i] /= cells_of(&near), beyond[i] /= cells_of(second);
-        double time = mean_time(in_l2[i], beyond[i], (int32_t)far.h);
-        if (i > 0) time /= CLEARLY;
-        if (i == 0 || time < least) least = time, best = i;
+        time[i] = mean_time(in_l2[i], beyond[i], (int32_t)far.h);
+        if (i > 0) time[i] /= CLEARLY;
     }
+    const int32_t best = best_of(c, index, left, time);
     c->cell_ns = mean_time(in_l2[best], beyond[best], (int32_t)far.h);
     return index[best];
 }
