@@ -58,7 +58,7 @@ def how_close(results):
             ends[algorithm] = _decides(ratio(advised, best, per_step))
             text += _compared(algorithm, best, none, advised)
     text += _on_the_mapping(plan) + _with_less_read_ahead(results, plan) + _swapped(plan)
-    brackets = [f"Square brackets hold 95 % intervals, each for that ratio alone, and round brackets hold ranges over fewer than {LEAST_PAIRS} rounds. Ranges and runs under {LEAST_SECONDS:g} s decide nothing."]
+    brackets = [f"Square brackets hold 95 % intervals, each for that ratio alone. Round brackets after a number of times hold a range over fewer than {LEAST_PAIRS} rounds, and after bytes the least and the most of the rounds. Ranges of times and runs under {LEAST_SECONDS:g} s decide nothing."]
     return text + brackets + _conclusion(ends) if text else []
 
 
@@ -66,7 +66,7 @@ def title(results):
     """What how_close can say: without runs on explicit I/O it compares nothing with it."""
     plan = results.get("advice")
     explicit = plan is not None and any(plan.select(backend=backend) for backend in EXPLICIT)
-    return "How close schedule-advised mmap comes to explicit I/O" if explicit else "What advice changes on a mapping"
+    return "How close schedule-advised mmap comes to explicit I/O" if explicit else "What advice by the schedule changes on a mapping"
 
 
 def _compared(algorithm, best, none, advised):
@@ -91,7 +91,7 @@ def _on_the_mapping(plan):
     none, advised = (plan.one(backend="mmap", algorithm="plain", advice=a) for a in ("none", "schedule"))
     if not all(g and g.done for g in (none, advised)):
         return []
-    return [f"A run on the mapping, plane by plane, has no Blocks and no explicit counterpart. With advice a step takes {_say(ratio(advised, none, per_step))} as long as without.{_moved('Bytes moved / bytes needed', {'advised': advised, 'without advice': none})}"]
+    return [f"A run on the mapping, plane by plane, has no Blocks and no explicit counterpart. Advised by the schedule, a step takes {_say(ratio(advised, none, per_step))} as long as without.{_moved('Bytes moved / bytes needed', {'advised by the schedule': advised, 'without advice': none})}"]
 
 
 def _with_less_read_ahead(results, plan):

@@ -197,7 +197,7 @@ def head(docs):
         "The source `memext` marks findings of memext's own.", "",
         f"[choosing.md]({at('choosing.md')}) explains backends and algorithms. The findings use these words:", "",
         "- *aio*, *uring*, *mmap* and *swap* are backends: ways to move data between the drive and DRAM. *Explicit I/O* is aio or uring. *Normal execution* keeps all data in DRAM.",
-        "- A *Buffer* is a file or an array that holds the whole grid. A run has two.",
+        "- A *Buffer* is a file or an array that holds the whole grid. A run has two, or three if it commits less often than after each sweep.",
         "- A *Block* is a piece of the grid in DRAM. An *iBlock* is the piece of a Block that is computed at once in cache: `--iblock IY IZ` with the engine `iblock`. *Temporal blocking* computes several steps, *bt*, on a Block at a time.",
         "- *mmap1*, *mmap1+opt*, *mmap2*, *mmap3y*, *mmap5y*, *aio3y* and *aio5y* are versions of the papers' algorithm-2. The first two compute on the mapping, the others through Blocks. memext's counterparts are the algorithms `direct-skewed`, `direct-skewed-opt`, `skewed`, `skewed-y` and `skewed-min`. They were written from the papers' descriptions, not from their programs. "
         "*aio2* is `skewed` on aio, which the papers do not name. Algorithm-1 is `redundant`. `stream` is memext's own.",

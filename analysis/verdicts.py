@@ -136,7 +136,7 @@ RULES = (
     "Swap is a file here, and was a device with a patched Linux (OpenNVM) in the slides. The Buffers of aio are in files here, and were on the raw device there. "
     "Normal execution computes one step a pass through DRAM. The runs through Blocks take a slab of planes, four for each thread, through all steps of a sweep. Where a cache holds the slab, part of their speed is temporal blocking in cache. "
     "Neither normal execution nor the papers' programs have that. The finding on Blocks that are computed step by step shows how much it is. "
-    "Unless a rule names a limit, the device runs at full speed. A device that is faster beside its cores than the papers' were beside theirs takes a smaller share of the time.",
+    "`What was run` names the plans whose device is limited. In the others it runs at full speed. A device that is faster beside its cores than the papers' were beside theirs takes a smaller share of the time.",
     "If a plan is measured several times, the measurement with the most rounds decides, whatever it shows. With equally many rounds the earlier measurement decides. The numbers of the others stand beside it, as `second measurement` and so on, by falling number of rounds. If the deciding measurement has none of the runs that a finding compares, the next one that has them decides it, and its numbers come first. "
     "The first of these rules was made after fig05 had been measured twice, and the second after fig7b had been. Another measurement of fig05, of 11 rounds on the AMD EPYC, was not kept, so the page cannot show it. "
     "fig06 and fig12 were measured a third time, because two measurements of each had left findings undecided. "

@@ -39,7 +39,7 @@ def waits_said(s):
     told, plain = "mmap-stream-sequential", NONE
     if not all(s.values(name, of) for name in (told, plain) for of in (majors, device_reads)) or s.median(told, majors) <= 1.5 * s.median(plain, majors):
         return ""
-    return f"More of its windows are read while a fault waits for them: {s.median(told, majors):.0f} major faults for {s.median(told, device_reads):.0f} reads of the device, instead of {s.median(plain, majors):.0f} for {s.median(plain, device_reads):.0f}. "
+    return f"More of its windows are read while a fault waits for them. It takes {s.median(told, majors):.0f} major faults for {s.median(told, device_reads):.0f} reads of the device, instead of {s.median(plain, majors):.0f} for {s.median(plain, device_reads):.0f}. "
 
 
 us_a_mib, system_us = of_report("us_a_mib"), of_report("system_us_a_mib")

@@ -32,7 +32,7 @@ def folios(s):
            f"{several(s, FOLIOS, store_us, '{:.2f} us')}.")  # fmt: skip
     yield " ".join(f"With calls of {label} the first store to a page {takes(s, name, 'folio-4KiB', 'one with calls of 4 KiB', store_us)}." for label, name in FOLIOS[1:]) + (
         " Linux can map a folio of 2 MiB by one entry of the page table, with one fault. The faults were not counted here. "
-        "These are stores to pages that were mapped for reading before. A page that is stored to first has its whole folio mapped by one fault (see MADV_POPULATE_WRITE).")  # fmt: skip
+        "These are stores to pages that were mapped for reading before. Since Linux 6.18 a first store to a page that is not mapped maps its whole folio (`finish_fault` in `mm/memory.c`; see MADV_POPULATE_WRITE).")  # fmt: skip
     yield (f"The system time of the process is {s.median(NONE, system_ms):.1f} ms a step without advice, {s.median(HUGE, system_ms):.1f} with `MADV_HUGEPAGE`, and {s.median(URING, system_ms):.1f} with io_uring. Threads of Linux that write back are not in it, so for mappings it is a lower bound. "
            "How much of this comes from the size of folios was not measured.")  # fmt: skip
 
@@ -66,7 +66,7 @@ def others(s):
         yield f"With calls of {spaced(size)} {b} {takes(s, two, one, a, store_us)}."
     below = [(f"{kind} with calls of {spaced(size)}", name, n) for kind, runs in kinds.items() for size, name in runs if (n := sum(report(r)["store_us"] < LOST_US for r in s.done(name).values()))]
     if below:
-        yield f"A difference of two passes below {LOST_US} us a page is lost in their noise, and counts as {LOST_US} us: {' and '.join(f'in {n} of {len(s.done(name))} rounds on {label}' for label, name, n in below)} this was so."
+        yield f"A difference of two passes below {LOST_US} us a page is lost in their noise, and counts as {LOST_US} us. This was so {' and '.join(f'in {n} of {len(s.done(name))} rounds on {label}' for label, name, n in below)}."
     without = [kind for kind, runs in kinds.items() if not any(s.done(name) for _, name in runs)]
     if without:
         yield f"No result of {' and '.join(without)}: {s.why_not(kinds[without[0]][0][1])}."

@@ -21,8 +21,8 @@ def dontcache(s):
         " This is the system time of the process alone. The threads of the kernel that write back are not in it, so for buffered writes it is a lower bound.")  # fmt: skip
     left = s.median("uring-uncached", reclaimed) if s.values("uring-uncached", reclaimed) else 0
     if 0.85 < left < 1.15:
-        yield (f"Reclaim took {left:.0%} as many pages as the run stored. The run loads as many as it stores, so this is the number of those that were written alone. Linux drops a page after its write-back only if that ends in a task, "
-               "and not in an interrupt (`folio_end_dropbehind` in `mm/filemap.c`). What the runs cannot show is which of the two kinds of pages stayed.")  # fmt: skip
+        yield (f"Reclaim took {left:.0%} as many pages as the run stored. This is as many as were written, or as many as were read: the runs cannot show which of the two stayed. Linux drops a page after its write-back only if that ends in a task, "
+               "and not in an interrupt (`folio_end_dropbehind` in `mm/filemap.c`).")  # fmt: skip
     elif left > 0.1:
         yield f"Reclaim took {left:.0%} as many pages as the run stored."
 

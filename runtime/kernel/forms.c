@@ -215,25 +215,21 @@ static void take_times(const struct candidates *c, const struct mx_sample *t, co
 /* Another form than the first has to need less than this share of its time: such times scatter by 2 %. */
 static const double CLEARLY = 0.95;
 
-/* A form with more rows in a pass reads fewer rows for each that it computes, and so needs less of L2's
- * bandwidth. In tiled runs of kernels of one field that counts more than on a tile alone; with several fields
- * it does not (docs/notes/kernels.md). So for one field such a form is taken if it needs less than this
- * multiple of the least time, and both forms are in blocks. */
+/* Four rows in a pass read fewer rows for each that they compute than two, and so need less of L2's
+ * bandwidth. In tiled runs of kernels of one field, on a processor with an L2 of 2 MiB, that counts more than
+ * on a tile alone (docs/notes/kernels.md). There they are taken if they need less than this multiple of the
+ * time of two rows, and both are in blocks. */
 static const double NEARLY = 1.03;
+enum { LARGE_L2_BYTES = 2 << 20 };
 
-/* The form of the least time, or one that is nearly as fast and has more rows in a pass. */
-static int32_t best_of(const struct candidates *c, const int32_t *index, int32_t n, const double *time) {
-    int32_t least = 0;
+int32_t mx_forms_choose(const int32_t *number, int32_t n, const double *time, bool prefers_rows) {
+    int32_t best = 0;
     for (int32_t i = 1; i < n; i++)
-        if (time[i] < time[least]) least = i;
-    int32_t best = least;
-    const struct mx_system *s = &c->system[0];
-    if (s->n_field[0] > 1 || s->n_field[1] > 1) return least;
-    for (int32_t i = 1; i < n; i++) {
-        const struct mx_form *form = &mx_forms[c->number[index[i]]],
-                             *most = &mx_forms[c->number[index[best]]];
-        if (form->blocks && most->blocks && form->rows > most->rows && time[i] < NEARLY * time[least])
-            best = i;
+        if (time[i] / CLEARLY < (best == 0 ? time[0] : time[best] / CLEARLY)) best = i;
+    const struct mx_form *two = &mx_forms[number[best]];
+    for (int32_t i = 1; i < n && prefers_rows && two->blocks && two->rows == 2; i++) {
+        const struct mx_form *four = &mx_forms[number[i]];
+        if (four->blocks && four->rows == 4 && time[i] < NEARLY * time[best]) return i;
     }
     return best;
 }
@@ -259,7 +255,7 @@ static int measure(void *context, struct mx_isolated *report) {
     const int64_t planes = far_planes(&c->system[0], n);
     if ((err = mx_sample_make(&c->system[0], (const int64_t[3]){n[0], n[1], planes}, &far)) < 0) return err;
     const struct mx_sample near = first_planes(&far, n[2]);
-    int32_t index[MX_FORMS];
+    int32_t index[MX_FORMS], number[MX_FORMS];
     c->cell_ns = time_of(&near, &c->system[0]) / cells_of(&near); /* in case that there is no time for more */
     const int32_t left = usable(c, &near, index);
     mx_sample_fill(&near, &c->system[0], harmless);
@@ -270,11 +266,13 @@ static int measure(void *context, struct mx_isolated *report) {
     take_times(c, second, index, left, beyond);
     for (int32_t i = 0; i < left; i++) {
         in_l2[i] /= cells_of(&near), beyond[i] /= cells_of(second);
-        time[i] = mean_time(in_l2[i], beyond[i], (int32_t)far.h);
-        if (i > 0) time[i] /= CLEARLY;
+        time[i] = mean_time(in_l2[i], beyond[i], (int32_t)far.h), number[i] = c->number[index[i]];
     }
-    const int32_t best = best_of(c, index, left, time);
-    c->cell_ns = mean_time(in_l2[best], beyond[best], (int32_t)far.h);
+    const struct mx_system *s = &c->system[0];
+    const bool one_field = s->n_field[0] == 1 && s->n_field[1] == 1;
+    const int32_t best = mx_forms_choose(number, left, time,
+                                         one_field && sysconf(_SC_LEVEL2_CACHE_SIZE) >= (long)LARGE_L2_BYTES);
+    c->cell_ns = time[best];
     return index[best];
 }
 

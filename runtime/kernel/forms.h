@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* forms.h - inside kernel/ only: the forms in which a row function is compiled; the fastest is kept.
+/* forms.h - inside kernel/ only: the forms in which a row function is compiled; one of them is kept.
  *
  * A form is a number of rows that one pass over x computes together, so that they share what they read, and a
  * width of vectors. In blocks, neighbours in x come from registers. All forms do the same operations in the
- * same order, so they give the same bits. The fastest depends on the kernel, the compiler and the processor,
- * and is measured. So is how long a step takes: the tuner plans with that.
+ * same order, so they give the same bits. The fastest in tiled runs depends on the kernel, the compiler and
+ * the processor. It is estimated from times on a tile. So is how long a step takes: the tuner plans with
+ * that.
  */
 #ifndef MX_KERNEL_FORMS_H
 #define MX_KERNEL_FORMS_H
@@ -36,7 +37,12 @@ int mx_forms_wanted(mx_why *why, int32_t number[MX_FORMS], int32_t *n);
  * depend on the load of the machine. If the object cannot be loaded or crashes, several rows do not pay. */
 void mx_forms_worth(const char *first, bool *rows, bool *blocks);
 
-/* Returns the index of the fastest of n objects of one kernel. Each is in another form: number[i] of
+/* Returns the index, below n, of the form to keep. number[i]: index in mx_forms; number[0] is the first form.
+ * time[i] > 0: of one cell on a tile. prefers_rows: four rows in blocks are kept if they are hardly slower
+ * than two, which are the fastest. Pure. */
+int32_t mx_forms_choose(const int32_t *number, int32_t n, const double *time, bool prefers_rows);
+
+/* Returns the index of the form to keep, of n objects of one kernel. Each is in another form: number[i] of
  * mx_forms. They are measured for some milliseconds in a child process. 0 (the first) unless another one is
  * clearly faster, and if one of them cannot be loaded, crashes or does not end. -EINTR: a signal. *cell_ns:
  * the time of a step of one cell on one core, in tiles, in that form (struct mx_system, cell_ns); 0 where it

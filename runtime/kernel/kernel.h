@@ -27,7 +27,7 @@ struct mx_kernel_facts {
     const char *compiler;  /* first line of its --version; "" for a .so or an object from the cache */
     const char *functions; /* what it calls beyond + - * / sqrt, "exp, sin": its bits depend on the machine;
                               "" = none */
-    const char *form;      /* the form of its row functions, the fastest: "2 rows in a pass"; "" for a .so */
+    const char *form;      /* the form of its row functions: "2 rows in a pass"; "" for a .so */
     bool compiled;         /* true: compiled now; false: found in the cache, or a .so */
     bool cached;           /* kept in the cache */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Kernels of users: what opening one gives, what the check finds in row functions, what a child process
  * survives. */
+#include "kernel/forms.h"
 #include "kernel/kernel.h"
 #include "kernel/private.h"
 
@@ -338,4 +339,31 @@ Test(kernel, functions_of_an_object) {
     }
     free(object.data);
     mx_kernel_close(s);
+}
+
+static int32_t form(const char *name) {
+    int32_t i = 0;
+    while (i < MX_FORMS && strcmp(mx_forms[i].name, name) != 0) i++;
+    cr_assert(i < MX_FORMS, "no form %s", name);
+    return i;
+}
+
+/* The least time; another form than the first only if it is clearly less; four rows that are nearly as fast
+ * as two, where they are preferred. */
+Test(kernel, the_form_that_is_kept) {
+    const int32_t number[] = {form("1"), form("1b"), form("2b"), form("4b")};
+    const struct {
+        double time[4];
+        bool prefers_rows;
+        int32_t kept;
+    } cases[] = {
+        {{2, 1.5, 1, 1.02}, true, 3},  {{2, 1.5, 1, 1.02}, false, 2}, {{2, 1.5, 1, 1.04}, true, 2},
+        {{2, 1, 1.02, 1.02}, true, 1}, {{1, 0.97, 1, 1}, true, 0},    {{1, 0.94, 1, 0.95}, true, 1},
+        {{2, 1.5, 1.1, 1}, false, 3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        cr_assert(mx_forms_choose(number, 4, cases[i].time, cases[i].prefers_rows) == cases[i].kept,
+                  "case %zu", i);
+    const int32_t rows[] = {form("1"), form("2w"), form("4")};
+    cr_assert(mx_forms_choose(rows, 3, (const double[]){2, 1, 1.01}, true) == 1, "these are not in blocks");
 }
