@@ -49,7 +49,7 @@ static int show(const struct mx_system *s) {
 
 static int build(const struct mx_system *s) {
     const struct mx_kernel_facts f = mx_kernel_facts(s);
-    if (f.form[0] != 0) printf("%s: fastest here: %s\n", s->name, f.form);
+    if (f.form[0] != 0) printf("%s: chosen here: %s\n", s->name, f.form);
     if (s->cell_ns > 0) printf("%s: a step of a cell takes a core %.3g ns, in tiles\n", s->name, s->cell_ns);
     if (f.compiled && f.cached)
         printf("%s: compiled by %s, kept as %s\n", s->name, f.compiler, f.file);

@@ -63,7 +63,6 @@ enum {
     HIGH_LARGE_MOST_PLANES = 64,
     SMALL_L1_BYTES = 32 << 10,
     COMMON_L2_BYTES = 1 << 20,
-    LARGE_L2_BYTES = 2 << 20,
     FEW_THREADS = 8
 };
 
@@ -105,7 +104,7 @@ static int64_t l2_bytes(const struct mx_engine_options *o) {
     return o->machine != NULL && o->machine->l2_bytes > 0 ? (int64_t)o->machine->l2_bytes : COMMON_L2_BYTES;
 }
 
-static bool has_large_l2(const struct mx_engine_options *o) { return l2_bytes(o) >= LARGE_L2_BYTES; }
+static bool has_large_l2(const struct mx_engine_options *o) { return l2_bytes(o) >= MX_LARGE_L2_BYTES; }
 
 static bool has_high_tiles(const struct mx_engine_options *o) {
     return o->problem->system != NULL && !o->problem->flat &&

@@ -12,14 +12,16 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #define BUILD_PREFIX ".build-"
 #define LOCK_SUFFIX ".lock"
-/* Of struct seal. Part of the names, so that versions of memext do not replace each other's objects. */
-#define SEAL_FORMAT "2"
+/* Of struct seal, and of what flags a text gets. Part of the names, so that versions of memext do not replace
+ * each other's objects. */
+#define SEAL_FORMAT "3"
 
 /* What mkdtemp made and write_file filled: names are known, so nothing else is ever removed. */
 static void remove_directory(const char *directory) {
@@ -101,11 +103,18 @@ static void sweep_cache(const char *cache) {
     if (d != NULL) closedir(d);
 }
 
+bool mx_cache_is_full(const char *directory) {
+    enum { LEAST_BYTES = 4 << 20 }; /* of all forms of a kernel, and what compilers say */
+    struct statvfs s;
+    return statvfs(directory, &s) == 0 &&
+           ((uint64_t)s.f_bavail * s.f_frsize < LEAST_BYTES || (s.f_files > 0 && s.f_favail == 0));
+}
+
 /* A directory to work in: in the cache, so that a rename is enough to publish, or a temporary one. */
 int mx_cache_work_in(const char *cache, mx_why *why, char *out, size_t capacity) {
     if (cache[0] != 0) sweep_cache(cache);
-    if (cache[0] != 0 && snprintf(out, capacity, "%s/" BUILD_PREFIX "XXXXXX", cache) < (int)capacity &&
-        mkdtemp(out) != NULL)
+    if (cache[0] != 0 && !mx_cache_is_full(cache) &&
+        snprintf(out, capacity, "%s/" BUILD_PREFIX "XXXXXX", cache) < (int)capacity && mkdtemp(out) != NULL)
         return 0;
     const char *base = getenv("TMPDIR");
     if (base == NULL || base[0] != '/' || strlen(base) > PATH_MAX - 64) base = "/tmp";
@@ -248,6 +257,7 @@ int mx_cache_seal(const char *path, const struct mx_built *built) {
     seal.hash = hash_of(&text, &seal);
     int fd = mx_retry(open(path, O_WRONLY | O_CLOEXEC));
     err = fd < 0 ? -errno : mx_write_all(fd, &seal, sizeof seal, (off_t)text.bytes);
+    if (err == 0 && fchmod(fd, 0700) < 0) err = -errno; /* a linker makes what the umask allows */
     if (fd >= 0 && close(fd) < 0 && err == 0) err = -errno;
     free(text.data);
     return err;

@@ -123,15 +123,28 @@ static int explain_status(const struct compiler *c, const struct mx_kernel_optio
 static const char *const whole_loops[] = {"-fno-tree-loop-distribution",
                                           "-fno-tree-loop-distribute-patterns"};
 
+/* Appends a word of CC, and returns how many words that takes. Of headers that -isystem or -idirafter find
+ * compilers say nothing (compiler.c, listed_includes), so both become -I. */
+static int take_word(char *word, const char **out) {
+    static const char *const trusted[] = {"-isystem", "-idirafter"};
+    for (size_t i = 0; i < sizeof trusted / sizeof trusted[0]; i++) {
+        const size_t n = strlen(trusted[i]);
+        if (strncmp(word, trusted[i], n) != 0) continue;
+        out[0] = "-I", out[1] = word + n;
+        return word[n] != 0 ? 2 : 1;
+    }
+    return out[0] = word, 1;
+}
+
 /* Starts the compiler on a form. The list of included files is asked for once, of the first form. */
 static pid_t start(struct compiler *c, const struct names *n, const char *directory, int32_t number,
                    bool first) {
     const struct mx_form *form = &mx_forms[number];
     const char *const own[] = {"-isystem", directory, "-x", "c", "-", "-o", n->object[number], "-lm"};
     const char *const list[] = {"-MMD", "-MF", n->includes};
-    const char *words[MAX_WORDS + N_FLAGS + MX_FORM_FLAGS + 16];
+    const char *words[2 * MAX_WORDS + N_FLAGS + MX_FORM_FLAGS + 16];
     int k = 0;
-    for (; c->words[k] != NULL; k++) words[k] = c->words[k];
+    for (char *const *word = c->words; *word != NULL; word++) k += take_word(*word, words + k);
     for (int i = 0; i < N_FLAGS; i++) words[k++] = mx_compiler_flags[i];
     for (int i = 0; i < MX_FORM_FLAGS && form->flags[i] != NULL; i++) words[k++] = form->flags[i];
     if (c->wraps) words[k++] = "-fwrapv";
@@ -236,8 +249,9 @@ static int publish(struct mx_object *object, int32_t number, const char *name) {
 /* Does a word of a line, which may continue on the next line, name an integer type? */
 static bool names_whole(const char *at) {
     static const char *const types[] = {"int8_t",   "uint8_t", "int16_t",  "uint16_t", "int32_t",
-                                        "uint32_t", "int64_t", "uint64_t", "int",      "unsigned"};
-    while (*at != 0 && (*at != '\n' || at[-1] == '\\')) {
+                                        "uint32_t", "int64_t", "uint64_t", "int",      "unsigned",
+                                        "signed",   "char",    "short",    "long"};
+    while (*at != 0 && (*at != '\n' || at[-1] == '\\' || (at[-1] == '\r' && at[-2] == '\\'))) {
         const size_t n = strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
         for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
             if (strlen(types[i]) == n && memcmp(at, types[i], n) == 0) return true;
@@ -285,6 +299,22 @@ static int make(const struct mx_kernel_options *o, struct compiler *c, const str
     return err;
 }
 
+/* Compilers say many things of a full disk. */
+static bool lacks_space(int err, const struct mx_object *object) {
+    return err == -ENOSPC || err == -EDQUOT ||
+           (err < 0 && err != -EINTR && mx_cache_is_full(object->directory));
+}
+
+/* Makes the object elsewhere, if the cache is full: then nothing is kept of it. */
+static int make_anyway(const struct mx_kernel_options *o, struct compiler *c, const struct mx_text *source,
+                       const struct wanted *forms, const char *name, mx_why *why, struct mx_object *object) {
+    const int err = make(o, c, source, forms, name, why, object);
+    if (name[0] == 0 || !lacks_space(err, object)) return err;
+    mx_object_drop(object);
+    const int none = mx_cache_work_in("", why, object->directory, sizeof object->directory);
+    return none < 0 ? none : make(o, c, source, forms, "", why, object);
+}
+
 static int find_or_make(const struct mx_kernel_options *o, struct compiler *c, const struct mx_text *source,
                         const char *cache, mx_why *why, struct mx_object *object) {
     char name[PATH_MAX] = "";
@@ -298,7 +328,7 @@ static int find_or_make(const struct mx_kernel_options *o, struct compiler *c, c
     if (cache[0] != 0 && mx_cache_name(c, source, &forms, cache, name, sizeof name) < 0) name[0] = 0;
     if (find(object, name)) return 0;
     if (name[0] != 0) err = mx_cache_claim(name, o->stop, why, &claim);
-    if (err == 0 && !find(object, name)) err = make(o, c, source, &forms, name, why, object);
+    if (err == 0 && !find(object, name)) err = make_anyway(o, c, source, &forms, name, why, object);
     mx_cache_release(&claim, err < 0);
     return err;
 }

@@ -39,6 +39,8 @@ struct wanted {
 
 /* Finds the directory of the cache; "" = there is none. -EPERM with a sentence: others can write to it. */
 int mx_cache_find(mx_why *why, char *out, size_t capacity);
+/* Has its file system too little space for a kernel? false: nobody knows. */
+bool mx_cache_is_full(const char *directory);
 /* Makes a directory for temporary files: in the cache, so that a rename publishes an object, or else
  * elsewhere. */
 int mx_cache_work_in(const char *cache, mx_why *why, char *out, size_t capacity);

@@ -4,6 +4,7 @@
 
 #include "kernel/sample.h"
 #include "machine/clock.h"
+#include "machine/machine.h"
 #include "machine/minmax.h"
 
 #include <errno.h>
@@ -128,10 +129,16 @@ static void tile_size(const struct mx_system *s, int64_t n[3]) {
     while (n[1] > ROWS && mx_sample_bytes(s, n) > MOST_BYTES) n[1] /= 2;
 }
 
-/* So many planes of such a tile that L2 does not hold them. */
-static int64_t far_planes(const struct mx_system *s, const int64_t n[3]) {
+static uint64_t l2_bytes(void) {
+    struct mx_machine machine;
+    mx_why ignored = {""};
+    return mx_machine_detect(&ignored, &machine) == 0 ? machine.l2_bytes : 0;
+}
+
+/* So many planes of such a tile that an L2 does not hold them. */
+static int64_t far_planes(const struct mx_system *s, const int64_t n[3], uint64_t l2_bytes) {
     enum { LEAST = 1 << 20, MOST = 4 << 20, TIMES = 4 };
-    const int64_t l2 = mx_min(mx_max(sysconf(_SC_LEVEL2_CACHE_SIZE), LEAST), MOST);
+    const int64_t l2 = mx_min(mx_max((int64_t)l2_bytes, LEAST), MOST);
     const int64_t frames = mx_sample_bytes(s, (const int64_t[3]){n[0], n[1], 0});
     const int64_t plane = mx_sample_bytes(s, (const int64_t[3]){n[0], n[1], 1}) - frames;
     return mx_max(n[2], (TIMES * l2 - frames) / plane);
@@ -220,7 +227,6 @@ static const double CLEARLY = 0.95;
  * on a tile alone (docs/notes/kernels.md). There they are taken if they need less than this multiple of the
  * time of two rows, and both are in blocks. */
 static const double NEARLY = 1.03;
-enum { LARGE_L2_BYTES = 2 << 20 };
 
 int32_t mx_forms_choose(const int32_t *number, int32_t n, const double *time, bool prefers_rows) {
     int32_t best = 0;
@@ -252,7 +258,8 @@ static int measure(void *context, struct mx_isolated *report) {
     int err = mx_kernel_load(c->path[0], "", &report->why, &c->system[0], &handle);
     if (err < 0) return err;
     tile_size(&c->system[0], n);
-    const int64_t planes = far_planes(&c->system[0], n);
+    const uint64_t l2 = l2_bytes();
+    const int64_t planes = far_planes(&c->system[0], n, l2);
     if ((err = mx_sample_make(&c->system[0], (const int64_t[3]){n[0], n[1], planes}, &far)) < 0) return err;
     const struct mx_sample near = first_planes(&far, n[2]);
     int32_t index[MX_FORMS], number[MX_FORMS];
@@ -270,8 +277,7 @@ static int measure(void *context, struct mx_isolated *report) {
     }
     const struct mx_system *s = &c->system[0];
     const bool one_field = s->n_field[0] == 1 && s->n_field[1] == 1;
-    const int32_t best = mx_forms_choose(number, left, time,
-                                         one_field && sysconf(_SC_LEVEL2_CACHE_SIZE) >= (long)LARGE_L2_BYTES);
+    const int32_t best = mx_forms_choose(number, left, time, one_field && l2 >= MX_LARGE_L2_BYTES);
     c->cell_ns = time[best];
     return index[best];
 }

@@ -19,6 +19,10 @@ struct mx_machine {
     char cpu[96];                /* model name, "" if unknown */
 };
 
+/* An L2 of so many bytes and more (Sapphire Rapids) has larger tiles and other row functions than one of 1
+ * MiB: docs/notes/kernels.md, "An L2 of 2 MiB". */
+enum { MX_LARGE_L2_BYTES = 2 << 20 };
+
 /* Describes this machine, by hwloc, the affinity mask and the cgroup. */
 int mx_machine_detect(mx_why *why, struct mx_machine *out);
 /* The same, but only memory_bytes and the fields of the cgroup: reads a few small files, and no topology. */

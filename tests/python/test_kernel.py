@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import wait_until
+from conftest import needs_root, unmount, wait_until
 
 HEAD = """#define MX_NAME "broken"
 #define MX_RADIUS 1
@@ -418,3 +418,39 @@ def test_a_cache_of_others_is_refused(kernel):
 def test_the_command_line(kernel, words):
     assert kernel(*words).returncode == 2
     assert kernel("--help").returncode == 0
+
+
+@pytest.mark.parametrize("how", ["C_INCLUDE_PATH", "CPATH", "-isystem DIR", "-isystemDIR", "-IDIR"])
+def test_a_header_that_is_not_in_the_text_is_refused(memext, tmp_path, how):
+    """Whatever a compiler thinks of its directory: the object in the cache would not know that it has changed."""
+    (tmp_path / "headers").mkdir()
+    (tmp_path / "headers/rock.h").write_text("#define ROCK 0.5\n")
+    (tmp_path / "k.c").write_text("#include <rock.h>\n" + jacobi("SET(u, ROCK * AT(u, 0, 0, 0));"))
+    own = {how: str(tmp_path / "headers")} if how.endswith("PATH") else {"CC": "cc " + how.replace("DIR", str(tmp_path / "headers"))}
+    memext.refused("kernel", "build", tmp_path / "k.c", naming=["includes", "rock.h"], env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), **own})
+
+
+def test_objects_are_found_again_whatever_the_umask(memext, tmp_path):
+    """umask 002 is a usual one: directories and objects that others could write to are refused, so memext must not make them."""
+    (tmp_path / "k.c").write_text(GOOD)
+    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    def said(*words):
+        done = subprocess.run(["sh", "-c", 'umask 002; exec "$0" "$@"', memext.program, *map(str, words)], env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    said("tune", "-n", 30, 30, 30, "-t", 4, "-d", tmp_path, "--calibrate-seconds", 0.05)  # which makes the directory above the kernels
+    assert "compiled by" in said("kernel", "build", tmp_path / "k.c") and "compiled by" not in said("kernel", "build", tmp_path / "k.c")
+
+
+@needs_root
+def test_a_full_cache_keeps_nothing(memext, tmp_path):
+    (tmp_path / "k.c").write_text(GOOD)
+    (tmp_path / "small").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "memext-test", tmp_path / "small"], check=True)
+    try:
+        done = memext("kernel", "build", tmp_path / "k.c", env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "small")})
+        assert done.returncode == 0 and "compiled by" in done.stdout, done.stderr
+    finally:
+        unmount(tmp_path / "small")

@@ -152,7 +152,7 @@ def test_a_form_with_other_bits_is_not_kept(compiled, tmp_path):
     slow.write_text(path.read_text().replace("SET(u,", "volatile double d = 1; for (int i = 0; i < 20 && !ROWS; i++) d = d / 3; SET(u,"))
     for kernel in (path, slow):
         done = compiled(kernel, None)
-        assert done.returncode == 0 and "fastest here: 1 row in a pass" in done.stdout, done.stdout + done.stderr  # in vectors of any width
+        assert done.returncode == 0 and "chosen here: 1 row in a pass" in done.stdout, done.stdout + done.stderr  # in vectors of any width
 
 
 def test_the_fastest_is_kept_and_found_again(compiled, tmp_path):
@@ -160,7 +160,7 @@ def test_the_fastest_is_kept_and_found_again(compiled, tmp_path):
     path.write_text(GOOD % "SET(u, 0.5 * AT(u, 0, 0, 0) + 0.25 * (AT(u, 0, 1, 0) + AT(u, 0, -1, 0)));")
     first, again = compiled(path, None), compiled(path, None)
     assert "compiled by" in first.stdout and "found in the cache" in again.stdout
-    form = re.search(r"^good: fastest here: [124] rows? in a pass(, vectors of (32|64) bytes|, the widest vectors|, in blocks)?$", first.stdout, re.M)
+    form = re.search(r"^good: chosen here: [124] rows? in a pass(, vectors of (32|64) bytes|, the widest vectors|, in blocks)?$", first.stdout, re.M)
     assert form and form[0] in again.stdout and object_of(first) == object_of(again)
     assert object_of(compiled(path, "2n")) != object_of(first), "an object of one form was taken for the fastest"
     assert "2 rows in a pass, vectors of 32 bytes" in compiled(path, "2n").stdout
@@ -201,7 +201,7 @@ def test_a_form_that_does_not_compile_is_left_out(compiled, tmp_path):
     compiler.chmod(0o755)
     path.write_text(GOOD % "SET(u, AT(u, 0, 0, 0));")
     done = compiled(path, None, CC=str(compiler))
-    assert done.returncode == 0 and "fastest here: 1 row in a pass\n" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "chosen here: 1 row in a pass\n" in done.stdout, done.stdout + done.stderr
 
 
 WIDE = GOOD.replace("MX_RADIUS 1", "MX_RADIUS %d")
@@ -243,7 +243,7 @@ def test_a_kernel_that_does_not_end_is_not_measured_for_long(compiled, tmp_path)
     path = tmp_path / "endless.c"
     path.write_text(GOOD % "for (volatile int64_t i = 0; i >= 0;) i = 0; SET(u, 0);")
     done = compiled(path, None)
-    assert done.returncode == 0 and "fastest here: 1 row in a pass\n" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0 and "chosen here: 1 row in a pass\n" in done.stdout, done.stdout + done.stderr
 
 
 def test_an_unknown_form_is_refused(compiled, tmp_path):
