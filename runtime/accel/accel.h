@@ -73,7 +73,7 @@ struct mx_accel_copy {
     int64_t to_pitch, from_pitch, bytes, n;
 };
 
-enum { MX_ACCEL_NUMBERS = 12, MX_ACCEL_ARRAYS = 4 + MX_MAX_FIXED, MX_ACCEL_KERNELS = 32 };
+enum { MX_ACCEL_NUMBERS = 12, MX_ACCEL_ARRAYS = 4 + MX_MAX_FIXED, MX_ACCEL_KERNELS = 48 };
 /* The most allocations of a run: arrays of a sweep, their staging, points, norms and parameters over time. */
 enum { MX_ACCEL_ALLOCATIONS = 2 * MX_ACCEL_ARRAYS + 24 };
 

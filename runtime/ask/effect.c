@@ -61,6 +61,9 @@ void mx_say_useless(const struct mx_options *o, const struct mx_backend *backend
         if (!backend_options[i].useful(backend))
             mx_say_no_effect(o, backend_options[i].option, say, context, "on backend %s: %s", backend->name,
                              backend_options[i].why);
+    if (o->resume)
+        mx_say_no_effect(o, "calibrate", say, context,
+                         "with --resume: the rates are those that were measured before, or assumed");
     mx_say_many_threads("--threads ", o->threads, cores, say, context);
 }
 

@@ -101,7 +101,7 @@ const struct mx_option mx_rows_place[] = {
      LIMITS(1, 4096), .argument = "N", .unit = "requests", .initial = "32",
      .summary = "Transfers in flight at a time."},
     {"request-size", 0, MX_GROUP_TRANSFERS, RUN | LOOP, 0, 1, .take = mx_ask_size, FIELD(request_bytes),
-     LIMITS(512, 1u << 30), .argument = "SIZE", .unit = "bytes", .initial = "1 MiB",
+     LIMITS(4096, 1u << 30), .argument = "SIZE", .unit = "bytes", .initial = "1 MiB",
      .summary = "Longest single transfer."},
     {"workers", 0, MX_GROUP_TRANSFERS, RUN | LOOP, 0, 1, .take = mx_ask_count, FIELD(workers), LIMITS(1, 64),
      .argument = "N", .unit = "threads", .initial = "the number of cores, at most 4",

@@ -175,17 +175,18 @@ const struct mx_option mx_rows_plan[] = {
              "it guesses the speed. For `memext wavefront` it is the speed of one thread."},
     {"calibrate", 0, MX_GROUP_RATES, BOTH, TUNE, .take = mx_ask_flag, FIELD(calibrate),
      .summary = "Measures bandwidth and update rate in about 7 seconds, for later plans too.",
-     .more = "First it measures each rate several times, in alternation, for about 4 seconds. The "
-             "speed of a shared machine changes, so one measurement is not enough. For about 3 more "
-             "seconds it looks for a slab, tile or number of levels that is faster than engine "
-             "tiled's own choice. The result holds for this stencil, type and row length.\n"
-             "It measures rates in 128 MiB, or in three times the L3 caches if that is more. It looks "
-             "for sizes in up to 256 MiB, or twice the L3 caches. A quarter of the memory is the most "
-             "for both, and `memext run` also keeps its --dram, and 64 MiB beside it. Rates that were "
-             "measured in less than twice the L3 caches are those of a cache. memext uses them once, "
-             "does not keep them for later plans, and says so.\n"
-             "`memext tune` prints the result. Later plans for such rows use it unless --slab, --tile "
-             "or --column is given."},
+     .more =
+         "First it measures each rate several times, in alternation, for about 4 seconds. The "
+         "speed of a shared machine changes, so one measurement is not enough. Then it looks for a faster "
+         "slab, tile or number of levels of engine tiled, for about 3 seconds. It does so for built-in "
+         "stencils alone. The result holds for this stencil, type and row length.\n"
+         "It measures rates in 128 MiB, or in three times the L3 caches if that is more. It looks "
+         "for sizes in up to 256 MiB, or twice the L3 caches. A quarter of the memory is the most "
+         "for both, and `memext run` also keeps its --dram, and 64 MiB beside it. Rates that were "
+         "measured in less than twice the L3 caches are those of a cache. memext uses them once, "
+         "does not keep them for later plans, and says so.\n"
+         "`memext tune` prints the result. Later plans for such rows use it unless --slab, --tile "
+         "or --column is given."},
     {"calibrate-seconds", 0, MX_GROUP_RATES, TUNE, 0, 1, .take = mx_ask_real, FIELD(calibrate_s),
      .argument = "SECONDS", .unit = "seconds", .range = "above 0, at most 60",
      .summary = "Measures the rates alone, for about SECONDS, and looks for no new sizes of tiles.",

@@ -10,7 +10,8 @@ const struct mx_option mx_rows_problem[] = {
      .summary = "Interior cells of the grid in x, y and z.",
      .more = "Two numbers give a grid of two dimensions, which needs a kernel with `MX_RADII r, r, "
              "0`. Its files have the axes (y, x).\n"
-             "Leave -n out if a file of --input gives the size. Raw cells have no size and need -n.",
+             "Leave -n out if a file of --input gives the size. Raw cells have no size and need -n. NY and "
+             "NZ may be up to 2^30.",
      .on_resume = MX_RESUME_SAME},
     {"size", 'n', MX_GROUP_KERNEL, MX_CMD_KERNEL, MX_CMD_KERNEL, 3, .fewest = 2, .take = mx_ask_extents,
      LIMITS(1, MX_MOST_EXTENT), .argument = "NX NY [NZ]", .unit = "cells", .initial = "67 11 9",

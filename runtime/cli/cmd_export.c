@@ -246,15 +246,8 @@ static int open_pieces(struct export *e) {
 
 static int check_names(struct export *e) {
     const struct mx_note *note = &e->stored.note;
-    struct mx_file_word words[3 * MX_FIELDS_MOST + 3] = {{"PATH", e->o.place, MX_FILE_PLACE}};
-    size_t n = 1;
-    /* Files that the run began with, or reads in place. */
-    words[n++] = (struct mx_file_word){"the run's --input", note->input, MX_FILE_READ};
-    for (int32_t i = 0; i < note->fields.n; i++) {
-        const struct mx_run_field *f = &note->fields.field[i];
-        words[n++] = (struct mx_file_word){"a field of the run", f->path, MX_FILE_READ};
-        words[n++] = (struct mx_file_word){"the data of a field", f->data, MX_FILE_READ};
-    }
+    struct mx_file_word words[MX_NOTE_FILES + MX_FIELDS_MOST + 2] = {{"PATH", e->o.place, MX_FILE_PLACE}};
+    size_t n = 1 + mx_note_files(note, words + 1);
     for (int32_t i = 0; i < e->n_files; i++)
         words[n++] = (struct mx_file_word){"--output", e->file[i].path, MX_FILE_NPY};
     words[n++] = (struct mx_file_word){"--json", e->o.json, MX_FILE_WRITTEN};

@@ -102,6 +102,12 @@ static int info_store(const struct mx_options *o, mx_why *why) {
     struct mx_stored *s = calloc(1, sizeof *s);
     int err =
         s != NULL ? mx_stored_look(o->place, why, s) : mx_fail(why, -ENOMEM, "no memory for a store's note");
+    if (err == 0 && s->have_note) {
+        struct mx_file_word words[MX_NOTE_FILES + 1];
+        size_t n = mx_note_files(&s->note, words);
+        words[n++] = (struct mx_file_word){"--json", o->json, MX_FILE_WRITTEN};
+        err = mx_output_check_names(words, n, why);
+    }
     struct mx_wf_note *w = err == 0 && s->wavefront ? calloc(1, sizeof *w) : NULL;
     if (w != NULL && mx_wf_note_parse(s->facts.note, s->facts.note_bytes, &s->why, w) < 0) free(w), w = NULL;
     if (err == 0 && !o->quiet && (o->json == NULL || strcmp(o->json, "-") != 0)) {

@@ -129,10 +129,13 @@ static int plan_and_run(struct command *c) {
     return c->o->dry_run ? 0 : run_to_its_end(c);
 }
 
-/* --ranks P, by itself: this process becomes P of them. */
+/* --ranks P, by itself: this process becomes P of them. A launcher may have started it, if --link local says
+ * so: shells of batch systems have the variables of one. */
 static bool wants_processes(const struct mx_options *o) {
-    const bool local = o->link == NULL || strcmp(o->link, "local") == 0;
-    return o->ranks > 1 && local && !o->dry_run && mx_link_of_process() == NULL;
+    const struct mx_link_ops *ops = mx_link_of_process();
+    const bool local = o->link != NULL && strcmp(o->link, "local") == 0;
+    const bool launched = ops != NULL && strcmp(ops->name, "local") != 0;
+    return o->ranks > 1 && !o->dry_run && (ops == NULL ? o->link == NULL || local : launched && local);
 }
 
 /* Whatever a rank says, says which. */

@@ -53,7 +53,8 @@ static void print_size(const char *name, long long found, long long own, const c
 /* What a search for sizes of the tiled engine found. */
 static void print_refined(const json_t *sizes) {
     if (json_object_get(sizes, "own_slab") == NULL) {
-        printf("# engine tiled: its own choice of sizes; DRAM or rows are too small to try others\n");
+        printf("# engine tiled: its own choice of sizes; others are tried of built-in stencils, if DRAM and "
+               "rows are large enough\n");
         return;
     }
     printf("# engine tiled:");

@@ -76,6 +76,17 @@ static int check_words(const struct mx_options *o, const char *option, const str
     return err;
 }
 
+/* What stands behind a "=": a file, or a number, which is none. */
+static int check_behind(const struct mx_options *o, const char *option, const struct mx_words *words,
+                        mx_why *why) {
+    int err = 0;
+    for (int32_t i = 0; i < words->n && err == 0; i++) {
+        const char *path = strchr(words->word[i], '=');
+        if (path != NULL && path[1] != 0) err = check_read(o, option, path + 1, why);
+    }
+    return err;
+}
+
 static int check_inputs(const struct mx_options *o, mx_why *why) {
     const struct mx_file_word place[] = {{"-d", o->path, MX_FILE_PLACE},
                                          {"--write-job", o->write_job, MX_FILE_WRITTEN}};
@@ -84,7 +95,11 @@ static int check_inputs(const struct mx_options *o, mx_why *why) {
     if (err == 0) err = check_read(o, "--plan", o->plan, why);
     if (err == 0) err = check_read(o, "--sources", o->sources, why);
     if (err == 0) err = check_read(o, "--probes", o->probes, why);
+    if (err == 0) err = check_read(o, "--topology", o->topology, why);
     if (err == 0) err = check_read(o, "--input", o->input, why);
+    if (err == 0) err = check_words(o, "--edit-input", &o->edit_inputs, why);
+    if (err == 0) err = check_behind(o, "--source", &o->point_sources, why);
+    if (err == 0) err = check_behind(o, "--param", &o->params, why);
     if (err == 0) err = check_words(o, "--input", &o->inputs, why);
     return err < 0 ? err : check_words(o, "--field", &o->fields, why);
 }

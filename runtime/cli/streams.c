@@ -16,6 +16,7 @@ void mx_streams_open(void) {
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", mode) < 0) _exit(MX_EXIT_REFUSED);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* beyond `ulimit -f` a write fails with EFBIG, and a sentence says so */
     /* What is printed is written by a flush that can say why it failed; stdio does not keep that of a write
      * in between. */
     static char buffer[1 << 16];

@@ -30,6 +30,14 @@ static uint64_t next_offset(const mx_device *d, uint64_t bytes) {
     return mx_extent_fit(there, n, bytes);
 }
 
+/* Makes the file longer if need be, without space. A former store may be longer, and stays whole until the
+ * place is taken. */
+static int lengthen(int fd, uint64_t bytes) {
+    struct stat s;
+    if (fstat(fd, &s) < 0) return -errno;
+    return (uint64_t)s.st_size >= bytes ? 0 : mx_retry(mx_sys->ftruncate(fd, (off_t)bytes));
+}
+
 static int allocate(mx_device *d, const struct mx_extent *extent, mx_why *why) {
     const uint64_t room = mx_device_room(d), taken = mx_device_end(d),
                    upto = extent->offset_bytes + extent->bytes;
@@ -43,7 +51,7 @@ static int allocate(mx_device *d, const struct mx_extent *extent, mx_why *why) {
     if (d->inner->anonymous || d->found.place.block_device) return 0;
     int fd = d->found.place.fd;
     int err = d->unused
-                  ? mx_retry(mx_sys->ftruncate(fd, (off_t)(extent->offset_bytes + extent->bytes)))
+                  ? lengthen(fd, extent->offset_bytes + extent->bytes)
                   : mx_retry(mx_sys->fallocate(fd, 0, (off_t)extent->offset_bytes, (off_t)extent->bytes));
     if (err == 0) return 0;
     return mx_fail(why, err,

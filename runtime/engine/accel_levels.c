@@ -46,6 +46,9 @@ static bool same_geometry(const struct mx_engine *e, const struct mx_view *v) {
            e->view.row_pitch_bytes == v->row_pitch_bytes;
 }
 
+_Static_assert((int)MX_ACCEL_TEXT_KERNELS <= (int)MX_ACCEL_KERNELS,
+               "a text has more kernels than a program may have");
+
 /* Once: the geometry of a run does not change, nor what is asked of its rows. */
 static int build(mx_engine *e, const struct mx_advance *a) {
     struct mx_accel_program program = {.text = NULL};

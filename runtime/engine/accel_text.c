@@ -302,6 +302,10 @@ int mx_accel_text(const struct mx_work *w, const struct mx_view *v, const struct
         free(text);
         return mx_fail(why, -ENOMEM, "no memory for the text of a kernel");
     }
+    /* Functions and tables of the user may stand before what cell_device.h says. */
+    fprintf(f, "#if defined(__OPENCL_C_VERSION__)\n#pragma OPENCL FP_CONTRACT OFF\n#ifdef cl_khr_fp64\n"
+               "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n#define MX_D_TABLE __constant\n#else\n"
+               "#define MX_D_TABLE static\n#endif\n");
     numbers(f, w, v);
     if (after != NULL) after_numbers(f, p);
     if (fused) {

@@ -201,6 +201,7 @@ static void system_box(const struct mx_work *work, const struct mx_advance *a, i
     const struct mx_problem *p = work->problem;
     const struct mx_system *s = p->system;
     struct row_call c;
+    const int64_t t = (a->first_level + l) / mx_levels_a_step(p);
     c.row = (struct mx_row){.out = c.out,
                             .in = c.in,
                             .fixed = c.fixed,
@@ -209,7 +210,7 @@ static void system_box(const struct mx_work *work, const struct mx_advance *a, i
                             .param = mx_params_at(s, a->first_level + l, c.param),
                             .x0 = box.x0,
                             .x1 = box.x1,
-                            .t = (a->first_level + l) / mx_levels_a_step(p),
+                            .t = p->trial_nt > 0 ? mx_min(t, p->trial_nt - 1) : t,
                             .nx = p->nx,
                             .ny = p->ny,
                             .nz = mx_all_planes(p)};

@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -27,15 +28,19 @@ static const char *name_of(const char *path) {
 /* "" for the current directory. */
 static int directory_length(const char *path) { return (int)(name_of(path) - path); }
 
-/* .NAME.memext- and a PID, beside the file; long names are cut, for a name has 255 bytes. */
+/* .NAME.memext- and a number, beside the file; long names are cut, for a name has 255 bytes. */
 static int begin_temporary(const char *path, char out[PATH_MAX]) {
     int n = snprintf(out, PATH_MAX, "%.*s.%.200s.memext-", directory_length(path), path, name_of(path));
     return n > 0 && n < PATH_MAX - 24 ? 0 : -ENAMETOOLONG;
 }
 
+/* The number is that of the process, and that of the output in it. Processes of other machines or containers
+ * may have the same: their file is locked, and stays. */
 static int name_temporary(const char *path, char out[PATH_MAX]) {
+    static atomic_uint outputs;
     const int err = begin_temporary(path, out);
-    if (err == 0) snprintf(out + strlen(out), 24, "%ld", (long)getpid());
+    if (err == 0)
+        snprintf(out + strlen(out), 24, "%ld%04u", (long)getpid(), atomic_fetch_add(&outputs, 1) % 10000);
     return err;
 }
 
@@ -102,6 +107,8 @@ static int refuse(const char *what, const char *path, int err, mx_why *why) {
         {-EROFS, "the file system is read-only; name another place"},
         {-ENAMETOOLONG, "the path is too long"},
         {-ENOTBLK, "it is a block device; name a file"},
+        {-ESTALE,
+         "another program has removed its temporary file; leave files whose names begin with a dot alone"},
         {-ENOSPC, "the file system is full; free space or name another place"},
         {-EDQUOT, "the disk quota is used up; free space or name another place"},
     };
@@ -136,11 +143,10 @@ static int open_nameless(const struct mx_output *o) {
 /* Somebody who opens the same output may take it for one that was left, until it is locked: then again. */
 static int open_named(struct mx_output *o) {
     enum { TRIES = 10 };
-    const int err = name_temporary(o->path, o->temporary);
-    int fd = err;
-    for (int i = 0; i < TRIES && err == 0; i++) {
+    int fd = -EBUSY;
+    for (int i = 0; i < TRIES; i++) {
+        if ((fd = name_temporary(o->path, o->temporary)) < 0) break;
         fd = mx_retry(mx_sys->open(o->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-        if (fd == -EEXIST) mx_retry(mx_sys->unlink(o->temporary)); /* of a dead process that had our number */
         if (fd == -EEXIST) continue;
         if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
             if (fd < 0 || is_named(fd, o->temporary)) break;
@@ -203,15 +209,16 @@ int mx_output_reserve(struct mx_output *o, uint64_t bytes, const char *what, mx_
 
 /* ---- publish */
 
-/* Links the nameless file to its temporary name; one that is there is of a dead process that had our number.
- */
+/* Links the nameless file to a temporary name. */
 static int link_temporary(struct mx_output *o) {
+    enum { TRIES = 10 };
     char name[PATH_MAX];
-    int err = name_temporary(o->path, name);
+    int err = -EEXIST;
     flock(o->fd, LOCK_EX | LOCK_NB); /* before it has a name: nobody takes it for one that was left */
-    if (err == 0) err = mx_retry(mx_sys->link(o->fd, name));
-    if (err == -EEXIST && (err = mx_retry(mx_sys->unlink(name))) == 0)
-        err = mx_retry(mx_sys->link(o->fd, name));
+    for (int i = 0; i < TRIES && err == -EEXIST; i++) {
+        err = name_temporary(o->path, name);
+        if (err == 0) err = mx_retry(mx_sys->link(o->fd, name));
+    }
     if (err == 0) strcpy(o->temporary, name);
     return err;
 }
@@ -234,6 +241,7 @@ static int give_name(struct mx_output *o) {
     int err = o->temporary[0] == 0 ? link_temporary(o) : 0;
     if (err < 0) return err;
     if (!o->replace && lstat(o->path, &st) == 0) return -EEXIST;
+    if (!is_named(o->fd, o->temporary)) return -ESTALE; /* somebody has removed it, or taken its name */
     err = mx_retry(mx_sys->rename(o->temporary, o->path));
     if (err == 0) o->temporary[0] = 0;
     return err;

@@ -151,6 +151,7 @@ static void each_numbered(const char *base, void (*visit)(void *context, const c
             memcmp(e->d_name + length - behind, at + 2, behind) != 0 ||
             strspn(e->d_name + before, "0123456789") < digits)
             continue;
+        if (digits > 1 && e->d_name[before] == '0') continue; /* run-07 is a copy of somebody's, not run-7 */
         number[n++] = (int32_t)atoi(e->d_name + before);
     }
     if (d != NULL) closedir(d);

@@ -27,6 +27,20 @@ int mx_stored_look(const char *path, mx_why *why, struct mx_stored *out) {
     return 0;
 }
 
+size_t mx_note_files(const struct mx_note *note, struct mx_file_word out[MX_NOTE_FILES]) {
+    size_t n = 0;
+    out[n++] = (struct mx_file_word){"the run's --input", note->input, MX_FILE_READ};
+    out[n++] = (struct mx_file_word){"the run's --kernel", note->kernel, MX_FILE_READ};
+    for (int32_t i = 0; i < note->fields.n; i++) {
+        const struct mx_run_field *f = &note->fields.field[i];
+        out[n++] = (struct mx_file_word){"a field of the run", f->path, MX_FILE_READ};
+        out[n++] = (struct mx_file_word){"the data of a field", f->data, MX_FILE_READ};
+    }
+    for (int32_t i = 0; i < note->n_series; i++)
+        out[n++] = (struct mx_file_word){"the run's --param", note->series[i].path, MX_FILE_READ};
+    return n;
+}
+
 const char *mx_stored_state(const struct mx_stored *s) {
     if (s->facts.in_use) return "under way";
     if (s->wavefront) return "wavefront";

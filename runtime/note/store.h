@@ -3,6 +3,7 @@
 #ifndef MX_NOTE_STORE_H
 #define MX_NOTE_STORE_H
 
+#include "files/output.h"
 #include "note/note.h"
 
 #include <jansson.h>
@@ -19,6 +20,10 @@ struct mx_stored {
 /* Looks at the store at a directory, file or block device; the error of mx_store_look. A note that is missing
  * or unreadable is no error here. */
 int mx_stored_look(const char *path, mx_why *why, struct mx_stored *out);
+/* The files that a run has read, or reads: of its input, its fields, its kernel, its parameters over time.
+ * Words for mx_output_check_names, whose texts are those of the note. Returns how many. */
+enum { MX_NOTE_FILES = 2 + 2 * MX_FIELDS_MOST + MX_MAX_SERIES };
+size_t mx_note_files(const struct mx_note *note, struct mx_file_word out[MX_NOTE_FILES]);
 /* "done", "done, kept", "under way" (somebody works on it), "interrupted", "empty", "different",
  * "unreadable", "wavefront" */
 const char *mx_stored_state(const struct mx_stored *stored);

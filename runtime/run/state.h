@@ -146,7 +146,11 @@ struct mx_run {
     struct mx_schedule *schedule;
     mx_timeline *timeline;
     FILE *streams[2]; /* of timeline and trace */
-    int32_t result;   /* Buffer of the result */
+    struct {
+        int err; /* they could not be written: said when the result is safe */
+        mx_why why;
+    } unobserved;
+    int32_t result; /* Buffer of the result */
     bool resumed, resident;
     bool comparing;         /* mx_run_compare: nothing follows */
     bool moving;            /* Buffers exist and data moves: errors count as I/O errors */

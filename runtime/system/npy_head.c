@@ -43,9 +43,11 @@ int mx_npy_head(int fd, const char *path, int64_t *data_at, int64_t *element, in
                                 : mx_fail(why, rank, "%s cannot be read: %s", path, strerror(-rank));
         goto out;
     }
-    const char *descr = value_of(head, "'descr'"), *extents = value_of(head, "'shape'");
-    if (descr == NULL || extents == NULL || *extents != '(') {
-        rank = mx_fail(why, -EINVAL, "%s: its header lacks descr or shape; the file is damaged", path);
+    const char *descr = value_of(head, "'descr'"), *order = value_of(head, "'fortran_order'"),
+               *extents = value_of(head, "'shape'");
+    if (descr == NULL || order == NULL || extents == NULL || *extents != '(') {
+        rank = mx_fail(why, -EINVAL,
+                       "%s: its header lacks descr, fortran_order or shape; the file is damaged", path);
         goto out;
     }
     *element = strncmp(descr, "'<f8'", 5) == 0 ? 8 : strncmp(descr, "'<f4'", 5) == 0 ? 4 : 0;
@@ -67,6 +69,8 @@ int mx_npy_head(int fd, const char *path, int64_t *data_at, int64_t *element, in
         for (extents = end; *extents == ',' || *extents == ' ' || *extents == 'L'; extents++) {
         }
     }
+    if (rank > 1 && strncmp(order, "False", 5) != 0)
+        rank = mx_fail(why, -EINVAL, "%s is in Fortran order; save it with numpy.ascontiguousarray(a)", path);
 out:
     free(head);
     return rank;

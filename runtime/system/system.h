@@ -136,6 +136,9 @@ struct mx_problem {
     /* A rank has planes first_plane to first_plane + nz - 1 of a grid of all_nz planes. At an end of z where
      * another rank's planes follow, its side is MX_SIDE_NEIGHBOUR (sides.h). all_nz 0: the grid is whole. */
     int64_t first_plane, all_nz;
+    /* On a trial (tune/trial.h) kernels see steps 0 to trial_nt - 1, however many levels are computed. 0: no
+     * trial. */
+    int64_t trial_nt;
     int64_t least_nz; /* planes of the rank with the fewest planes: the most that a neighbour can send */
 };
 

@@ -29,6 +29,15 @@ static const char *place_of(const char *path, char *copy, size_t capacity) {
     return dirname(copy);
 }
 
+/* Stores the rates. If that fails, *why says so, unless it says something already. */
+static void keep(const char *cache, const char *device_key, const char *compute_key,
+                 const struct mx_rates *rates, mx_why *why) {
+    mx_why said = {""};
+    if (cache[0] != 0 && mx_rates_store(cache, device_key, compute_key, rates, &said) < 0 &&
+        why->text[0] == 0)
+        mx_fail(why, 0, "the measured rates are not kept for later plans: %.300s", said.text);
+}
+
 static int renew_device(const struct mx_device_options *device, const char *cache, double seconds,
                         mx_why *why, struct mx_rates *rates) {
     char key[512], copy[PATH_MAX];
@@ -42,7 +51,7 @@ static int renew_device(const struct mx_device_options *device, const char *cach
     int err = mx_calibrate_device(&o, seconds, 0, &said, rates);
     if (why->text[0] == 0 || err < 0) *why = said; /* what was said of the computation stays */
     if (err == 0 && cache[0] != 0 && mx_rates_device_key(backend, o.path, key, sizeof key, NULL) == 0)
-        mx_rates_store(cache, key, NULL, rates, NULL);
+        keep(cache, key, NULL, rates, why);
     return err;
 }
 
@@ -92,7 +101,7 @@ static int renew_compute(const struct mx_problem *problem, const struct mx_machi
         return 0;
     }
     mx_rates_compute_key(machine, problem, threads, key, sizeof key);
-    if (cache[0] != 0) mx_rates_store(cache, NULL, key, rates, NULL);
+    keep(cache, NULL, key, rates, why);
     return 0;
 }
 
@@ -100,8 +109,10 @@ int mx_rates_renew(const struct mx_device_options *device, const struct mx_probl
                    const struct mx_machine *machine, int32_t threads, uint64_t most, double seconds,
                    mx_why *why, struct mx_rates *rates) {
     char cache[PATH_MAX] = "";
-    mx_rates_path(cache, sizeof cache, NULL);
+    mx_why none = {""};
+    if (mx_rates_path(cache, sizeof cache, &none) < 0) cache[0] = 0;
     const int err = renew_compute(problem, machine, threads, most, seconds, cache, why, rates);
     if (err < 0) return err;
+    if (none.text[0] != 0 && why->text[0] == 0) *why = none;
     return device != NULL ? renew_device(device, cache, (1 - COMPUTE_SHARE) * seconds, why, rates) : 0;
 }

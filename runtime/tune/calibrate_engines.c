@@ -58,6 +58,8 @@ static int make_bench(const struct mx_problem *p, uint64_t memory_bytes, mx_why 
     struct mx_problem high = *p, part;
     uint64_t bytes, narrow_bytes;
     high.nz = INT32_MAX;
+    if (p->system != NULL) /* a kernel sees planes and steps of its own problem alone */
+        high.all_nz = mx_all_planes(p), high.trial_nt = mx_max(p->nt, 1);
     part = high;
     part.ny = mx_min(p->ny, SLAB_ROWS);
     int err = plan_bench(&high, memory_bytes, why, b, &bytes);

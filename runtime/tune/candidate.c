@@ -43,7 +43,7 @@ int mx_tune_check_algorithm(const struct mx_tune_request *q, const struct mx_alg
     if (q->resumable && q->manual.in_place)
         return mx_fail(why, -ENOTSUP,
                        "--in-place rewrites the Buffers, and a run that has commits cannot continue that "
-                       "way: leave --in-place out");
+                       "way: leave --in-place out, and in-place out of a plan");
     if (q->manual.in_place && strcmp(a->name, "redundant") == 0)
         return mx_fail(why, -ENOTSUP,
                        "redundant is not possible with --in-place, since its overlapping Blocks read cells "

@@ -120,6 +120,7 @@ int mx_tune_plan(const struct mx_tune_request *request, const struct mx_plan *pl
     struct mx_tune_request q = *request;
     struct mx_plan given = *plan;
     q.tuner = "manual";
+    q.manual.in_place |= plan->in_place;
     if (plan->engine[0] != 0) q.engine = plan->engine;
     if (plan->threads != 0) q.threads = plan->threads;
     if (q.accel != NULL)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* papers.c - the tuners with which the papers compare Blk-Tune: Naive-Tune (CCGrid 2015 and the slides' log;
  * iWAPT 2016, section VI-B) and manual choice, given by the user or simulated as section VI describes it. */
+#include "machine/minmax.h"
 #include "machine/size.h"
 #include "tune/search.h"
 
@@ -231,6 +232,23 @@ static bool fits_with(const struct job *open, const struct job *filed, int64_t b
     return mx_job_fits(open, m->by, m->bz, bt) || mx_job_fits(filed, m->by, m->bz, bt);
 }
 
+/* Returns the most time levels, up to `most`, for which there is room; 0 = none. Even and odd numbers may
+ * differ: the last few are looked at one by one. */
+static int64_t fitting_levels(const struct job *open, const struct job *filed, int64_t most) {
+    enum { ONE_BY_ONE = 64 };
+    int64_t low = 0, high = most;
+    while (high - low > ONE_BY_ONE) {
+        const int64_t middle = low + (high - low) / 2;
+        if (fits_with(open, filed, middle))
+            low = middle;
+        else
+            high = middle;
+    }
+    int64_t bt = mx_min(high + ONE_BY_ONE, most);
+    while (bt > 0 && !fits_with(open, filed, bt)) bt--;
+    return bt;
+}
+
 /* Says what the Block needs at least, with slabs of one plane if they are open: with seams in DRAM, and where
  * they may be in a side file. */
 static int too_large(struct job open, struct job filed, mx_why *why) {
@@ -240,8 +258,7 @@ static int too_large(struct job open, struct job filed, mx_why *why) {
     mx_job_thinnest(&open);
     mx_job_thinnest(&filed);
     const struct mx_plan plan = mx_job_with_block(&filed, m->by, m->bz, m->bt);
-    int64_t bt = m->bt;
-    while (bt > 0 && !fits_with(&open, &filed, bt)) bt--;
+    const int64_t bt = fitting_levels(&open, &filed, m->bt);
     mx_job_measure(&filed, &plan, &o);
     char way[80] = "no BT fits with this BY and BZ: lower BY or BZ", block[MX_BLOCK_TEXT], asked[100];
     if (bt > 0) snprintf(way, sizeof way, "with this BY and BZ, BT <= %lld fits", (long long)bt);

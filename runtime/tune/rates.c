@@ -252,7 +252,7 @@ static void make_parents(const char *path) {
     snprintf(copy, sizeof copy, "%s", path);
     for (char *slash = strchr(copy + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        mkdir(copy, 0777);
+        mkdir(copy, 0700); /* kernel/cache.c refuses a directory that others can write to */
         *slash = '/';
     }
 }

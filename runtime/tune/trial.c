@@ -14,7 +14,10 @@ int mx_trial_make(const struct mx_problem *p, uint64_t memory_bytes, mx_why *why
     t->problem.nx = mx_max(1, mx_min(p->nx, cells / (least * beside) - h2 - LINE_BYTES));
     const int64_t rows = cells / (t->problem.nx + h2 + LINE_BYTES);
     t->problem.ny = mx_max(1, mx_min(mx_min(p->ny, TRIAL_ROWS), rows / least - h2));
-    t->problem.nz = mx_max(1, mx_min(mx_max(p->nz, LEAST_PLANES), rows / (t->problem.ny + 2 * hy) - h2));
+    /* A kernel sees planes of its own grid alone; calibrate_engines.c asks for more, and says which those
+     * are. */
+    const int64_t planes = p->system != NULL ? p->nz : mx_max(p->nz, LEAST_PLANES);
+    t->problem.nz = mx_max(1, mx_min(planes, rows / (t->problem.ny + 2 * hy) - h2));
     for (int i = 0; i < MX_TRIAL_LEVELS; i++)
         t->window[i] = (struct mx_window){(int32_t)hy, (int32_t)(t->problem.ny + hy), p->h,
                                           (int32_t)t->problem.nz + p->h};

@@ -495,3 +495,18 @@ def test_many_sweeps_pin(memext):
     for nt, direct in ((12, True), (11, False)):
         result = memext.run("-n", 20, 20, 20, "-t", nt, "--backend", "dram", "--accel", "host", "--plan", "stream bt=1 slab=5")
         assert result["accelerator"]["direct"] == direct
+
+
+def test_kernels_with_many_stages_and_reductions(memext, tmp_path):
+    """A program of more than 32 device kernels; helpers that stand before the include have the bits of the CPU."""
+    n, cells = 12, "".join(f"MX_CELL_{k + 1}\n    SET(u, between(AT(u, -1, 0, 0), AT(u, 1, 0, 0)) + weight[{k % 3}] * AT(u, 0, 0, 1));\nMX_END\n" for k in range(16))
+    reductions = "".join(f"MX_REDUCE(r{k})\n    RESULT(AT(u, 0, 0, 0) * {k + 1});\nMX_END\n" for k in range(n))
+    (tmp_path / "many.c").write_text('static const double weight[3] = {0.01, 0.02, 0.03};\nstatic inline double between(double a, double b) { return a * 0.3 + b * 0.7; }\n'
+                                     '#define MX_NAME "many"\n#define MX_RADIUS 1\n#define MX_STAGES 16\n#define MX_STATE(F) F(u, double)\n'
+                                     f"#define MX_REDUCES(R) {' '.join(f'R(r{k}, MX_SUM)' for k in range(n))}\n#include <memext/cell.h>\n{cells}{reductions}")
+    words = ["--kernel", tmp_path / "many.c", "-n", 20, 17, 18, "-t", 2, "--check", 1, "--init", "random", "--backend", "dram", "--dram", "64MiB"]
+    wanted = memext.run(*words).report
+    for accel in ("host", "opencl"):
+        if works(memext, accel)["works"]:
+            found = memext.run(*words, "--accel", accel).report
+            assert (found["checksum"], found["norms"]) == (wanted["checksum"], wanted["norms"]), accel

@@ -96,6 +96,8 @@ def test_tables_along_an_axis(memext, written, index, entries):
                       f"MX_CELL\n SET(u, AT(u,0,0,0) + at({index}));\nMX_END\n", "guarded.c")
     assert memext("kernel", "check", guarded, "-n", 33, 28, 30, "-t", 12).returncode == 0
     memext.refused("kernel", "check", guarded, "-n", 80, 29, 31, "-t", 13, naming="SIGABRT")
+    tuned = memext("tune", "--kernel", guarded, *GRID, "--calibrate-seconds", 0.05)
+    assert tuned.returncode == 0, tuned.stderr  # rates are measured on more planes and steps than there are
     longer = {"X": ["-n", 34, 28, 30], "Y": ["-n", 33, 29, 30], "Z": ["-n", 33, 28, 31], "T": ["-n", 33, 28, 30, "-t", 13]}[index]
     memext.refused("run", "--kernel", guarded, *GRID, *longer, "--backend", "dram", naming="SIGABRT")
     assert memext.run("--kernel", guarded, *GRID, "--backend", "dram")["status"] == "done"  # which has an entry for each, and no more

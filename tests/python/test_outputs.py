@@ -5,10 +5,11 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 
 import numpy
 import pytest
-from conftest import needs_root, random_grid, wait_until
+from conftest import needs_root, random_grid, unmount, wait_until
 from watch import catches, committed, computing
 
 SMALL = ["-n", 30, 29, 31, "-t", 7]
@@ -408,3 +409,32 @@ def test_export_never_writes_over_what_the_run_began_with(memext, place, out):
     memext.run("--input", grid, "-t", 3, "-d", place, "--keep")
     memext.refused("export", place, "-o", grid, "--overwrite", naming=["g.npy", "never written"])
     assert grid.read_bytes() == before
+
+
+@needs_root
+def test_a_timeline_that_cannot_be_written_costs_no_result(memext, out, tmp_path):
+    """The result of a run without commits is there before the full disk is said; the store of a run with commits too."""
+    (tmp_path / "small").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "memext-test", tmp_path / "small"], check=True)
+    try:
+        for k, option in enumerate(("--timeline", "--trace")):
+            words = ["-n", 60, 60, 60, "-t", 600, "--backend", "dram", "--algorithm", "direct", "--block", 60, 1, 1]
+            wanted = memext.run(*words, "-o", out / f"wanted{k}.npy")
+            assert wanted["status"] == "done"
+            done = memext("run", *words, "-o", out / f"{k}.npy", "-q", option, tmp_path / "small" / "t")
+            assert done.returncode == 3 and done.stderr.strip(), done.stderr
+            assert (out / f"{k}.npy").read_bytes() == (out / f"wanted{k}.npy").read_bytes() and files(tmp_path / "small") == []
+    finally:
+        unmount(tmp_path / "small")
+
+
+@needs_root
+def test_results_in_a_directory_that_cannot_be_read(memext):
+    """It may be written, by a user who is not root: the result is there, and the exit status says so."""
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own are of root alone
+        os.chown(folder, 65534, 65534)
+        os.chmod(folder, 0o300)
+        words = ["run", *SMALL, "--backend", "dram", "-o", f"{folder}/u.npy", "-q"]
+        done = subprocess.run([memext.program, *map(str, words)], capture_output=True, text=True, user=65534, group=65534, extra_groups=[], cwd="/")
+        assert done.returncode == 0, done.stderr
+        assert numpy.load(f"{folder}/u.npy").shape == SHAPE

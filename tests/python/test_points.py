@@ -376,6 +376,11 @@ def test_a_wavelet_is_never_written(memext, points, tmp_path, words, listed):
     words = [points[0] / "probes" if w is None else w for w in words]
     memext.refused("run", *GRID, *PLANS["direct"], *source, *words, wave, "--overwrite", "--quiet", naming=["wave.npy", "never written"])
     assert wave.read_bytes() == before
+    if words == ["--json"]:  # and of a request that is refused for something else
+        (tmp_path / "list").write_text(f"u@999,1,1={wave}\n")
+        source = source if listed else ["--source", f"u@999,1,1={wave}"]
+        memext.refused("run", *GRID, *PLANS["direct"], *source, "--json", wave, "--quiet", naming=["wave.npy"] if not listed else ["999"])
+        assert wave.read_bytes() == before
 
 
 def test_a_file_that_is_not_of_the_run_stays(memext, place, points, tmp_path):

@@ -284,3 +284,11 @@ def test_in_place_killed(memext, place, tmp_path):  # noqa: F811
     assert done.returncode == 2 and ("start again with --force instead of --resume" in done.stderr or "nothing to resume" in done.stderr), done.stderr
     result = memext.run(*words, "-d", place, "--ranks", 3, *EACH, "--force")
     assert result["checksum"] == memext.run(*system.words(40), "--backend", "dram", "--threads", 1)["checksum"]
+
+
+def test_variables_of_a_launcher_do_not_undo_ranks(memext):
+    """Shells of batch systems have them. --link local counts; a launcher that has started one process is told so."""
+    words = ["-n", 30, 30, 62, "-t", 4, "--backend", "dram", "--ranks", 3]
+    for variables in ({"PMI_RANK": "0", "PMI_SIZE": "1"}, {"PMIX_RANK": "0"}):
+        done = memext("run", *words, "--link", "local", "--json", "-", "-q", env={**os.environ, **variables})
+        assert done.returncode == 0 and json.loads(done.stdout)["ranks"]["ranks"] == 3, done.stderr

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What cannot be done is refused before anything is touched: exit status 2 and a sentence that names the value."""
+import os
 import re
 import resource
 import shutil
@@ -394,3 +395,23 @@ def test_a_way_out_is_one(memext, place):
     (place / "a.nrrd").write_bytes(b"NRRD0004\ntype: float\ndimension: 3\nsizes: 3 4 5\nencoding: gzip\nendian: little\n\n")
     done = memext.refused("run", "--input", place / "a.nrrd", "-t", 1, "-d", place, naming=["gzip", "unu save -e raw", "pynrrd"])
     assert "Python" not in done.stderr
+
+
+def test_requests_that_no_transfer_can_have(memext, quick_place):
+    for words in ([], ["--dry-run"], ["--backend", "dram"]):
+        memext.refused("run", *SMALL, *(["-d", quick_place] if "--backend" not in words else []), *words, "--request-size", 512, naming=["--request-size 512", "4 KiB"])
+
+
+def test_a_file_size_limit_is_an_error_and_no_signal(memext, quick_place):
+    done = subprocess.run(["bash", "-c", 'ulimit -f 100; exec "$0" "$@"', memext.program, *map(str, ["run", "-n", 100, 100, 100, "-t", 3, "-d", quick_place])], capture_output=True, text=True)
+    assert done.returncode in (2, 3) and "File too large" in done.stderr, done
+    assert list(quick_place.iterdir()) == []
+
+
+def test_what_calibration_cannot_do_is_said(memext, quick_place, tmp_path):
+    """Rates that cannot be kept; --calibrate of a run that continues."""
+    (tmp_path / "memext").touch()  # no directory
+    done = memext("tune", *SMALL, "-d", quick_place, "--calibrate-seconds", 0.05, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+    assert done.returncode == 0 and "not kept for later plans" in done.stderr, done.stderr
+    memext.run(*SMALL, "-d", quick_place, "--keep")
+    assert "--calibrate has no effect with --resume" in memext("run", "--resume", "-d", quick_place, "-t", 30, "--calibrate").stderr

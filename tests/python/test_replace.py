@@ -96,3 +96,16 @@ def test_a_refused_wavefront_run_leaves_what_it_would_replace(memext, quick_plac
     np.save(matrix, np.zeros((34, 34)))
     done = memext("wavefront", "-n", 32, 32, "-t", 3, "-d", quick_place, "--force", "--quiet", "--output", f"za={matrix}")
     assert done.returncode == 2 and (quick_place / "memext.store").read_bytes() == before, done.stderr
+
+
+def test_a_run_that_fails_before_it_takes_the_place_leaves_a_longer_store(memext, quick_place, tmp_path):
+    """A run of one sweep that writes to a file needs no space for its Buffers, and makes the store's file longer at most."""
+    memext.run("-n", 60, 60, 60, "-t", 3, "-d", quick_place, "--keep")
+    kept, calls = (quick_place / "memext.store").read_bytes(), 0
+    for call in range(1, 40):
+        done = memext("run", "-n", 12, 12, 12, "-t", 1, "-d", quick_place, "--force", "-o", tmp_path / "o.npy", "--overwrite", "-q", "--fault", f"call={call},calls_from=pwrite")
+        store = quick_place / "memext.store"
+        if done.returncode != 3 or not store.exists() or store.read_bytes() != kept:
+            break
+        calls += 1
+    assert calls > 0, done.stderr

@@ -195,4 +195,7 @@ def test_more_steps_of_a_run_that_was_done_in_place(memext, system, place, tmp_p
         done = memext.run("--resume", "-d", place, "-t", 4, *s.outputs(tmp_path), "--overwrite", "--keep")
         s.check(tmp_path, 4)
         assert done["commits"]["possible"] and done["commits"]["buffers"] == 4
-    memext.refused("run", "--resume", "-d", place, "-t", 6, "--in-place", naming=["leave --in-place out"])
+    kept = [path.read_bytes() for path in sorted(place.iterdir())]
+    for words in (["--in-place"], ["--plan", "stream bt=2 slab=3 in-place"]):
+        memext.refused("run", "--resume", "-d", place, "-t", 6, *words, naming=["leave --in-place out"])
+    assert [path.read_bytes() for path in sorted(place.iterdir())] == kept

@@ -126,7 +126,45 @@ def test_what_is_no_series_is_refused(memext, kernels, tmp_path):
     memext.refused(*run, "--param", "a=file.txt", naming=["not a finite number", "FILE.npy"])
     memext.refused(*run, "--param", f"a={kernels[0]}/a.npy", "--param", "a=1", naming=["given twice"])
     memext.refused(*run, "--param", f"a={kernels[0]}/a.npy", "-o", kernels[0] / "a.npy", "--overwrite", naming=["a.npy"])
+    memext.refused(*run, "--param", f"a={kernels[0]}/a.npy", "--param", "typo=1", "--json", kernels[0] / "a.npy", naming=["a.npy"])
     assert np.load(kernels[0] / "a.npy").shape == (STEPS + 4,)
+
+
+def test_files_of_a_stored_run_are_not_written_over(memext, quick_place, kernels, tmp_path):
+    """By reports of requests that are refused, by exports and by info; also of the stores of ranks."""
+    kernel, series = tmp_path / "k.c", tmp_path / "a.npy"
+    for ranks in ([], ["--ranks", 2]):
+        place = quick_place / ("ranks" if ranks else "one")
+        place.mkdir()
+        kernel.write_bytes(kernels[1]["jacobi"].read_bytes())
+        np.save(series, np.arange(8.0))
+        before = {p: p.read_bytes() for p in (kernel, series)}
+        memext.run("--kernel", kernel, "--param", f"a={series}", *GRID, "-t", 4, "-d", place, "--keep", *ranks)
+        for file in before:
+            memext.refused("run", "--resume", "-d", place, "-t", 1, "-q", "--json", file, *ranks, naming=["never written", file.name])
+            memext.refused("export", place, "-o", f"u={tmp_path / 'u.npy'}", "--json", file, naming=["never written", file.name])
+            if not ranks:
+                memext.refused("info", place, "--json", file, naming=["never written", file.name])
+        memext.refused("export", place, "-o", f"u={series}", "--overwrite", naming=["never written"])
+        memext.refused("run", "--kernel", kernel, "--param", f"a={series}", *GRID, "-t", 4, "--write-job", series, "--overwrite", naming=["never written"])
+        assert {p: p.read_bytes() for p in before} == before
+
+
+@pytest.mark.parametrize("behind", [0, 1])
+def test_ranks_share_the_newest_series(memext, quick_place, kernels, tmp_path, behind):
+    """A commit that not all ranks came to leaves notes of two runs; the later one has a file with other values from step 4 on."""
+    values = np.arange(9.0) / 8
+    np.save(tmp_path / "a.npy", values)
+    values[4:] += 1
+    np.save(tmp_path / "later.npy", values)
+    run = ["--ranks", 2, "--backend", "aio", "--plan", "stream by=28 bt=4 slab=2"]
+    memext.run("--kernel", kernels[1]["jacobi"], "--param", f"a={tmp_path}/a.npy", *GRID, "-t", 4, "-d", quick_place, "--keep", *run)
+    shutil.copy(quick_place / f"rank-{behind}" / "memext.store", tmp_path / "behind")
+    memext.run("--resume", "-d", quick_place, "-t", 8, "--param", f"a={tmp_path}/later.npy", "--keep", *run[:4])
+    shutil.copy(tmp_path / "behind", quick_place / f"rank-{behind}" / "memext.store")
+    result = memext.run("--resume", "-d", quick_place, "-t", 8, *run[:4]).report
+    wanted = memext.run("--kernel", kernels[1]["jacobi"], "--param", f"a={tmp_path}/later.npy", *GRID, "-t", 8, "--backend", "dram")
+    assert result["resumed_from"] == 4 and result["checksum"] == wanted["checksum"]
 
 
 # ------------------------------------------------------------------ the Python package
@@ -148,6 +186,13 @@ def test_in_python(mx, quick_place):
     mx.Run(forced, u=u, params={"amp": amp[:6]}, device=quick_place / "b.memext", keep=True).advance(6)
     longer = mx.Run(forced, u=u, params={"amp": amp}, device=quick_place / "b.memext", keep=True)
     assert np.array_equal(longer.advance(12)["u"], expected) and longer.report["resumed_from"] == 6
+    def first(u, amp): return u + amp
+    def second(u, amp): return u * (1 + amp)
+    staged = mx.stages(first, second, params={"amp": 0.0})
+    for shape in ((16,), (8, 2), (16,)):  # which have the same bytes
+        values = np.arange(16.0).reshape(shape) / 16
+        with mx.Run(staged, u=u, params={"amp": values}, backend="dram", dram="64MiB") as run:
+            assert np.array_equal(run.advance(4)["u"], staged.reference(4, u=u, params={"amp": values})["u"]), shape
     changed = amp.copy()
     changed[3] += 1
     with pytest.raises(mx.MemextError, match="other values of the parameter amp"):

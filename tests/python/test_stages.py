@@ -296,6 +296,8 @@ def test_parameters_of_a_wrong_shape(memext, quick_place, folder):
     for name, shape in {"two": (STEPS, 2), "three": (STEPS, 3, 1), "short": (4, 3)}.items():
         np.save(folder / f"{name}.npy", np.ones(shape))
     memext.refused(*run, "--param", f"dt={folder}/two.npy", naming=["shape (7, 2)", "(steps) or (steps, 3)"])
+    np.save(folder / "turned.npy", np.asfortranarray(np.random.default_rng(2).random((STEPS, 3))))
+    memext.refused(*run, "--param", f"dt={folder}/turned.npy", naming=["turned.npy is in Fortran order", "numpy.ascontiguousarray"])
     memext.refused(*run, "--param", f"dt={folder}/three.npy", naming=["3 dimensions"])
     memext.refused(*run, "--param", f"dt={folder}/short.npy", naming=["4 values", "7 steps"])
     np.save(folder / "nan.npy", np.where(np.arange(21).reshape(7, 3) == 16, np.nan, 1.0))

@@ -184,7 +184,8 @@ extern const struct mx_sys *mx_sys;
 int mx_read_all(int fd, void *to, size_t bytes, off_t at);
 /* Writes all bytes likewise. -EIO if a call writes nothing. */
 int mx_write_all(int fd, const void *from, size_t bytes, off_t at);
-/* Makes the names in the directory of this file durable. 0 or a negative errno. */
+/* Makes the names in the directory of this file durable, if the directory may be read. 0 or a negative errno.
+ */
 int mx_sync_directory(const char *path_of_a_file_in_it);
 
 /* For tests: wraps mx_sys in a table whose calls fail as spec says. Its words, separated by commas: call=N

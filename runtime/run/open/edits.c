@@ -73,7 +73,8 @@ static int edit(struct mx_run *r, const char *word) {
     int err = read_word(r, word, &param, &value);
     if (err < 0) return err;
     const char *name = r->system->param_name[param];
-    if (mx_note_edit(n, name) == NULL && value == r->system->param[param]) return 0;
+    if (mx_note_edit(n, name) == NULL && memcmp(&value, &r->system->param[param], sizeof value) == 0)
+        return 0; /* 0.0 and -0.0 differ */
     struct mx_note_edit *e = entry(n, name, r->system->param[param]);
     if (e->taken)
         return mx_fail(&r->why, -EINVAL,

@@ -2,14 +2,16 @@
 /* names.c - checks the names of a run's files: no two may be the same file. */
 #include "run/open/open.h"
 
+#include "note/sets.h"
 #include "note/store.h"
+#include "system/values.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
-enum { MOST_NAMES = 15 + MX_MAX_SERIES + 4 * MX_WORDS_MOST + 3 * MX_FIELDS_MOST };
+enum { MOST_NAMES = 15 + MX_MAX_SERIES + 6 * MX_WORDS_MOST + 3 * MX_FIELDS_MOST };
 
 struct names {
     size_t n, n_text;
@@ -32,6 +34,16 @@ static void add_words(struct names *s, const char *option, const struct mx_words
         else
             snprintf(text, PATH_MAX, "%s", path);
         add_name(s, option, text, use);
+    }
+}
+
+/* Files that stand behind a "=", where a number may stand too. They are known before they are read. */
+static void add_behind(struct names *s, const char *option, const struct mx_words *words) {
+    double ignored;
+    for (int32_t i = 0; i < words->n; i++) {
+        const char *path = strchr(words->word[i], '=');
+        if (path != NULL && path[1] != 0 && !mx_read_number(path + 1, &ignored))
+            add_name(s, option, path + 1, MX_FILE_READ);
     }
 }
 
@@ -64,6 +76,8 @@ int mx_run_check_names(struct mx_run *r) {
     if (system) add_words(s, "--input", &o->inputs, true, MX_FILE_READ);
     if (system) add_words(s, "--field", &o->fields, true, MX_FILE_READ);
     add_words(s, "--edit-input", &o->edit_inputs, true, MX_FILE_READ);
+    add_behind(s, "--source", &o->point_sources);
+    add_behind(s, "--param", &o->params);
     for (int32_t i = 0; i < r->fields.n; i++) /* once they are known: those of a stored run too */
         add_name(s, r->fields.field[i].array == MX_FIELD_OF_C ? "--field" : "--input",
                  r->fields.field[i].path, MX_FILE_READ);
@@ -98,25 +112,27 @@ int mx_run_check_names(struct mx_run *r) {
     return err;
 }
 
+/* --json is no file that the run in this store reads. A place without a note has none. */
+static int check_stored(struct mx_run *r, const char *path, struct mx_stored *stored) {
+    struct mx_file_word words[MX_NOTE_FILES + 1];
+    mx_why none;
+    if (mx_stored_look(path, &none, stored) < 0 || !stored->have_note) return 0;
+    size_t n = mx_note_files(&stored->note, words);
+    words[n++] = (struct mx_file_word){"--json", r->o.json, MX_FILE_WRITTEN};
+    return mx_output_check_names(words, n, &r->why);
+}
+
+/* Also the stores of ranks. */
 int mx_run_check_stored_names(struct mx_run *r) {
-    struct mx_file_word words[2 * MX_FIELDS_MOST + 2];
-    size_t n = 0;
+    struct mx_sight sight;
     mx_why none;
     if (!r->o.resume || r->o.path == NULL || r->o.json == NULL) return 0;
     struct mx_stored *stored = calloc(1, sizeof *stored);
     if (stored == NULL) return mx_fail(&r->why, -ENOMEM, "no memory for the note of the store");
-    int err = 0;
-    if (mx_stored_look(r->o.path, &none, stored) == 0 && stored->have_note) {
-        const struct mx_note *note = &stored->note;
-        words[n++] = (struct mx_file_word){"the run's --input", note->input, MX_FILE_READ};
-        for (int32_t i = 0; i < note->fields.n; i++) {
-            words[n++] =
-                (struct mx_file_word){"a field of the run", note->fields.field[i].path, MX_FILE_READ};
-            words[n++] =
-                (struct mx_file_word){"the data of a field", note->fields.field[i].data, MX_FILE_READ};
-        }
-        words[n++] = (struct mx_file_word){"--json", r->o.json, MX_FILE_WRITTEN};
-        err = mx_output_check_names(words, n, &r->why);
+    int err = check_stored(r, r->o.path, stored);
+    if (err == 0 && mx_is_base(r->o.path) && mx_see_all(r->o.path, &none, &sight) == 0) {
+        for (int32_t i = 0; i < sight.n && err == 0; i++) err = check_stored(r, sight.seen[i].path, stored);
+        mx_forget(&sight);
     }
     free(stored);
     return err;

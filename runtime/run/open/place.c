@@ -19,13 +19,18 @@
 int mx_run_take_limits(struct mx_run *r) {
     const struct mx_machine *m = &r->report.machine;
     uint64_t visible = mx_machine_dram_bytes(m), limit = r->o.dram_bytes > 0 ? r->o.dram_bytes : visible;
-    if (r->resumed && !mx_option_given(&r->o, "dram") && limit > visible) limit = visible;
-    if (r->o.dram_bytes == 0) limit /= (uint64_t)mx_run_ranks_here(r);
-    if (limit > visible && !mx_machine_is_described(&r->o)) {
+    const int32_t here = mx_run_ranks_here(r);
+    const uint64_t share = visible / (uint64_t)here;
+    char shared[80] = "";
+    if (r->resumed && !mx_option_given(&r->o, "dram") && limit > share) limit = share;
+    if (r->o.dram_bytes == 0) limit = share;
+    if (here > 1)
+        snprintf(shared, sizeof shared, ", of %s for %d ranks on this machine", mx_size(visible).text, here);
+    if (limit > share && !mx_machine_is_described(&r->o)) {
         mx_fail(&r->why, -EINVAL,
                 "--dram %s is more than the %s that this process may use (the smaller of the machine's "
-                "memory and the limit of its cgroup): lower --dram",
-                mx_size(limit).text, mx_size(visible).text);
+                "memory and the limit of its cgroup%s): lower --dram",
+                mx_size(limit).text, mx_size(share).text, shared);
         if (!r->o.dry_run) return -EINVAL;
         if (!r->o.quiet) mx_run_remark(r, "the run would be refused on this machine: %s", r->why.text);
         r->why.text[0] = 0;
@@ -126,6 +131,12 @@ static int open_accel(struct mx_run *r) {
     if (err < 0) return err;
     const struct mx_accel_facts *f = mx_accel_facts(r->accel);
     struct mx_report_accel *p = &r->report.accel;
+    const struct mx_system *system = r->o.problem.system;
+    if (!f->here && system != NULL && system->text == NULL)
+        return mx_fail(&r->why, -ENOTSUP,
+                       "the kernel \"%s\" is given as a compiled file, and an accelerator needs its source: "
+                       "give FILE.c with --kernel, or leave --accel out",
+                       system->name);
     if (!f->here) { /* points and norms have some of its memory */
         const uint64_t extra =
             mx_parts_accel_bytes(r) + mx_accel_series_bytes(&r->rest) + mx_profile_bytes(&r->rest);

@@ -96,6 +96,9 @@ static void take_note(struct mx_run *r, const struct mx_note *newest) {
     n->n_until = newest->n_until;
     memcpy(n->until, newest->until, sizeof n->until);
     n->met = newest->met;
+    memcpy(n->time_step, newest->time_step, sizeof n->time_step);
+    n->n_series = newest->n_series;
+    memcpy(n->series, newest->series, sizeof n->series);
     n->n_edits = newest->n_edits;
     memcpy(n->edit, newest->edit, sizeof n->edit);
     n->history = newest->history;

@@ -58,14 +58,16 @@ int mx_run_open_ranks(struct mx_run *r) {
     q->ranks = mx_link_ranks(q->link);
     q->planner = mx_ranks_planner(q->ranks);
     q->link_name = mx_link_name(q->link);
+    if (mx_option_given(&r->o, "ranks") && r->o.ranks != q->ranks)
+        return mx_fail(&r->why, -EINVAL,
+                       "--ranks gives %lld, and the launcher has started %d: leave --ranks out, or give "
+                       "--link local for ranks of this machine",
+                       (long long)r->o.ranks, q->ranks);
     if (q->ranks == 1) { /* a run by itself, but for what mpirun wants at the end */
         mx_link_close(q->link, 0);
         q->link = NULL;
         return 0;
     }
-    if (mx_option_given(&r->o, "ranks") && r->o.ranks != q->ranks)
-        return mx_fail(&r->why, -EINVAL, "--ranks gives %lld, and %d ranks were started: leave --ranks out",
-                       (long long)r->o.ranks, q->ranks);
     if (q->rank > 0) {
         r->o.quiet = true;
         r->o.json = NULL;

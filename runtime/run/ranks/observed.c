@@ -4,7 +4,9 @@
 
 #include "run/state.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <memext/backend.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,8 +61,10 @@ int mx_run_join_observed(struct mx_run *r, mx_why *why) {
     int err = q->observed[0] ? join_observed(r, 0, "--timeline", why) : 0;
     if (err < 0 || !q->observed[1]) return err;
     err = join_observed(r, 1, "--trace", why);
-    if (err == 0 && q->rank == 0 &&
-        write(r->outputs.trace.fd, mx_timeline_trace_end, strlen(mx_timeline_trace_end)) < 0)
-        err = mx_fail(why, -errno, "the trace cannot be written: %s", strerror(errno));
-    return err;
+    if (err < 0 || q->rank > 0) return err;
+    const off_t end = lseek(r->outputs.trace.fd, 0, SEEK_CUR);
+    err = end < 0
+              ? -errno
+              : mx_write_all(r->outputs.trace.fd, mx_timeline_trace_end, strlen(mx_timeline_trace_end), end);
+    return err < 0 ? mx_fail(why, err, "the trace cannot be written: %s", strerror(-err)) : 0;
 }

@@ -227,7 +227,7 @@ int mx_run_check_ranks(struct mx_run *r) {
                        "--rank-weights needs several ranks, and this run has one: leave --rank-weights out");
     if (mx_run_alone(r)) return mx_run_find_state(r);
     mx_run_one_says(r);
-    int err = mx_run_check_own_place(r);
+    int err = mx_run_agree_error(r, mx_run_check_own_place(r));
     if (err == 0) mx_run_each_says(r);
     if (err == 0) err = mx_run_find_state(r);
     return err < 0 || r->recut.found ? err : mx_run_take_own_place(r);

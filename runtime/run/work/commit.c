@@ -68,6 +68,7 @@ static int save_no_hashes(struct mx_run *r) {
     int err = mx_run_save_hashes(r, r->buffer[buffer]);
     if (err == 0 && r->tuned.shape.pairs) err = mx_run_save_hashes(r, r->partner[buffer]);
     if (err == 0) err = mx_run_save_fixed_hashes(r);
+    r->fixed_saved = false; /* those of C are not known yet either: the next commit saves them again */
     return err < 0 ? mx_run_fail_commit(r, "first", err) : 0;
 }
 

@@ -59,5 +59,7 @@ int mx_run_work(struct mx_run *r) {
     if (err == 0) err = timed(r, MX_PHASE_FINISH, mx_parts_finish);
     mx_parts_report(r);
     if (err == 0) err = mx_run_end_together(r);
-    return err < 0 ? err : timed(r, MX_PHASE_FINISH, mx_run_finish);
+    if (err == 0) err = timed(r, MX_PHASE_FINISH, mx_run_finish);
+    if (err == 0 && r->unobserved.err < 0) r->why = r->unobserved.why, err = r->unobserved.err;
+    return err;
 }

@@ -72,6 +72,8 @@ int mx_run_stop_timeline(struct mx_run *r, int err) {
         observed = mx_output_publish(&r->outputs.timeline, "the timeline", &why);
     if (observed == 0 && r->outputs.trace.fd >= 0)
         observed = mx_output_publish(&r->outputs.trace, "the trace", &why);
-    if (err == 0 && observed < 0) r->why = why;
-    return err < 0 ? err : observed;
+    if (err < 0 || observed == 0) return err;
+    if (mx_run_alone(r)) return r->unobserved.err = observed, r->unobserved.why = why, 0;
+    r->why = why; /* the other ranks hear of it */
+    return observed;
 }
