@@ -10,6 +10,7 @@ import pathlib
 import sys
 
 import memext
+from memext.looking import is_picture_of_view
 
 
 def _say(text: str) -> None:
@@ -25,6 +26,8 @@ def _say(text: str) -> None:
 
 def _view(words: argparse.Namespace) -> None:
     out = words.output or pathlib.Path(pathlib.Path(words.path).name or "memext").with_suffix(".png")
+    if words.output is None and out.exists() and not is_picture_of_view(out):
+        raise memext.MemextError(f"{out} exists, and memext view did not make it: name the picture with -o, or move that file", errno.EEXIST)
     memext.view(words.path, out, words.dataset)
     _say(str(out))
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 from typing import Any
 
 import numpy as np
 
 from ._memext import ffi, lib
 from .errors import MemextError, MemoryRefused, NotFinite
+from .options import OPTIONS
 
 __all__ = ["ffi", "lib", "check", "new_why", "sentence", "take_json", "machine", "look", "mark", "discard", "dram_bytes", "require_dram", "size_text", "version"]
 
@@ -32,8 +34,19 @@ def new_why() -> Any:
     return ffi.new("mx_why *")
 
 
+_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)")
+
+
+def in_keywords(text: str) -> str:
+    """A sentence of the library, which names options of the command, with the keywords of Run in their place: "lower --queue-depth" becomes "lower queue_depth=". Options without such a keyword stay as they are."""
+    def keyword(found: re.Match[str]) -> str:
+        name = found[1].replace("-", "_")
+        return name + "=" if name in OPTIONS else found[0]
+    return _OPTION.sub(keyword, text)
+
+
 def sentence(why: Any) -> str:
-    return ffi.string(why.text).decode(errors="replace")
+    return in_keywords(ffi.string(why.text).decode(errors="replace"))
 
 
 def status_of(code: int) -> int:
@@ -226,4 +239,4 @@ def mxp_edit_planes(context, boxes, count, why):
 
 @ffi.def_extern()
 def mxp_remark(context, text):
-    ffi.from_handle(context).remarks.append(ffi.string(text).decode(errors="replace"))
+    ffi.from_handle(context).remarks.append(in_keywords(ffi.string(text).decode(errors="replace")))

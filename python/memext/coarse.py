@@ -15,7 +15,8 @@ def _pairs(a: np.ndarray, axis: int) -> np.ndarray:
     n = a.shape[axis]
     first, second = [slice(None)] * 2, [slice(None)] * 2
     first[axis], second[axis] = slice(0, n - n % 2, 2), slice(1, n, 2)
-    mean = (a[tuple(first)] + a[tuple(second)]) * a.dtype.type(0.5)
+    half = a.dtype.type(0.5)
+    mean = a[tuple(first)] * half + a[tuple(second)] * half  # a sum might overflow
     if n % 2 == 0:
         return mean
     first[axis] = slice(n - 1, n)
@@ -34,8 +35,8 @@ class _Halver:
         if self.held is None:
             self.held = half
             return
-        half += self.held
         half *= half.dtype.type(0.5)
+        half += self.held * half.dtype.type(0.5)
         self.held = None
         self.take(half)
 
@@ -43,6 +44,15 @@ class _Halver:
         if self.held is not None:
             held, self.held = self.held, None
             self.take(held)
+
+
+def _rounded(plane: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The nearest integers of the type. A mean of its largest integers, as a double, may be beyond them."""
+    whole, ends = np.rint(plane), np.iinfo(dtype)
+    with np.errstate(invalid="ignore"):
+        cells = whole.astype(dtype)
+    cells[whole >= float(ends.max)], cells[whole <= float(ends.min)] = ends.max, ends.min
+    return cells
 
 
 class _Level:
@@ -53,7 +63,7 @@ class _Level:
         self.deep = data.chunks[0]
 
     def put(self, plane: np.ndarray) -> None:
-        self.held.append(np.rint(plane).astype(self.dtype) if self.dtype.kind in "iu" else plane.astype(self.dtype, copy=False))
+        self.held.append(_rounded(plane, self.dtype) if self.dtype.kind in "iu" else plane.astype(self.dtype, copy=False))
         if len(self.held) == self.deep:
             self.end()
 

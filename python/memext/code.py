@@ -15,6 +15,7 @@ from . import expressions as ex
 from . import lookup
 from .celltypes import REALS, stored
 from .errors import KernelError
+from .evaluating import evaluate
 from .profiles import written_out
 from .series import AtStep
 from .symbolic import SymbolicPart
@@ -163,9 +164,12 @@ class Code:
                 return params[node.data]
             if node.op == "coordinate":
                 return coordinates(node.data)
-            return ex.evaluate(known[node.data], leaf, memo)
+            return named[node.data]
 
-        return [ex.evaluate(v, leaf, memo) for v in cell.values]
+        named: dict[str, Any] = {}  # each value before those that use it: a chain of locals may be longer than functions can call themselves
+        for name in _locals_of(cell.values, known):
+            named[name] = evaluate(known[name], leaf, memo)
+        return [evaluate(v, leaf, memo) for v in cell.values]
 
     def run(self, steps: int, params: Mapping[str, float], arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         k, h = self.kernel, self.radius
@@ -239,20 +243,19 @@ def _named(cell: Cell) -> tuple[list[tuple[str, ex.Node]], list[ex.Node]]:
 
 def _locals_of(values: list[ex.Node], known: Mapping[str, ex.Node]) -> list[str]:
     """The local names that the values use, each after the names that it uses itself."""
-    seen: set[str] = set()
-    needed: list[str] = []
-
-    def need(node: ex.Node) -> None:
-        if node.op == "local" and node.data not in seen:
-            seen.add(node.data)
-            need(known[node.data])
-            needed.append(node.data)
-        for a in node.args:
-            need(a)
-
-    for value in values:
-        need(value)
-    return needed
+    needed: dict[str, None] = {}
+    looked: set[int] = set()
+    stack: list[Any] = [*reversed(values)]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):  # all that it uses is needed already
+            needed.setdefault(item)
+        elif id(item) not in looked:
+            looked.add(id(item))
+            if item.op == "local" and item.data not in needed:
+                stack += [item.data, known[item.data]]
+            stack.extend(reversed(item.args))
+    return list(needed)
 
 
 class _Namer:
@@ -316,5 +319,7 @@ class _Namer:
 def cache_folder() -> pathlib.Path:
     base = os.environ.get("XDG_CACHE_HOME")
     folder = (pathlib.Path(base) if base and os.path.isabs(base) else pathlib.Path.home() / ".cache") / "memext" / "python"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for part in (*reversed(folder.parents), folder):  # mkdir(parents=True) gives the parents another mode, and kernel/cache.c refuses a directory that others can write to
+        if not part.exists():
+            part.mkdir(mode=0o700, exist_ok=True)
     return folder

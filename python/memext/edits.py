@@ -36,7 +36,8 @@ def _state_of(path: Any) -> tuple[int, ...]:
 class Assignment:
     """An assignment u[z, y, x] = values, or u[y, x] = values. Indices count the cells of the frame too."""
 
-    def __init__(self, field: str, key: Any, value: Any, shape: tuple[int, int, int], dtype: np.dtype, halo: tuple[int, int, int]):
+    def __init__(self, field: str, key: Any, value: Any, shape: tuple[int, int, int], dtype: np.dtype, halo: tuple[int, int, int], own: Edits):
+        """own: the changes of the run that the field belongs to."""
         self.field, self.halo = field, halo
         self.slices, drop, self.flip = box_of_users(key, shape, halo)
         self.extents = tuple(cells_in(s) for s in self.slices)
@@ -46,8 +47,8 @@ class Assignment:
         self.files: dict[Any, tuple[int, ...]] = {}
         if isinstance(value, Rows):
             value = value.planes_of if value.planes_of.shape == self.extents else value[...]
-        if isinstance(value, StateArray):  # of another run: as it is now
-            value = np.asarray(value) if value._edits else value._stored
+        if isinstance(value, StateArray):  # as it is now; one of the same run changes while the new values are stored
+            value = np.asarray(value) if value._edits or value._edits is own else value._stored
         if isinstance(value, Array) and tuple(value.shape) == self.extents:
             self.values: Any = value
             if getattr(value, "_check", None) is None:  # else it looks itself
@@ -242,7 +243,7 @@ class Edits:
 
     def assign(self, field: str, key: Any, value: Any) -> None:
         problem = self._run._problem
-        self.asked.append(Assignment(field, key, value, problem.framed(problem.shape), problem.dtype_of(field), problem.halo))
+        self.asked.append(Assignment(field, key, value, problem.framed(problem.shape), problem.dtype_of(field), problem.halo, self))
 
     def apply(self, function: Callable, frame: bool) -> None:
         problem = self._run._problem

@@ -20,19 +20,21 @@ FUNCTIONS = ("exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", 
 OF_TWO = ("atan2", "pow", "hypot")
 COORDINATES = {"x": "X", "y": "Y", "z": "Z", "t": "T", "nx": "NX", "ny": "NY", "nz": "NZ"}
 MOST_COORDINATE = 2**60
+DEEP = 100  # operations within each other: deeper expressions get local variables, since functions here call themselves at each
 
 
 class Node:
     """An operation op with the nodes args. type: f8 f4 int uint bool, or float for numbers; lo, hi: range of an integer; data: number, name, or
-    (field, dx, dy, dz). of_cells: it depends on cells of integers; wraps: the result of + - or * may be beyond int64."""
-    __slots__ = ("op", "args", "type", "lo", "hi", "data", "of_cells", "wraps")
+    (field, dx, dy, dz). of_cells: it depends on cells of integers; wraps: the result of + - or * may be beyond int64. depth: operations within each other."""
+    __slots__ = ("op", "args", "type", "lo", "hi", "data", "of_cells", "wraps", "depth")
 
     def __init__(self, op: str, args: tuple = (), type: str = "f8", lo: int = 0, hi: int = 0, data: Any = None, of_cells: bool = False):
         self.op, self.args, self.type, self.lo, self.hi, self.data = op, args, type, lo, hi, data
         self.of_cells = of_cells or any(a.of_cells for a in args)
-        if type == "int" and op != "number" and (lo < INT64[0] or hi > INT64[1] and self.of_cells):
+        self.depth = 1 + max((a.depth for a in args), default=0)
+        if type == "int" and op != "number" and (lo < INT64[0] or hi > INT64[1]):
             self.lo, self.hi = INT64
-        self.wraps = self.of_cells and type == "int" and op in ("+", "-", "*") and (self.lo, self.hi) == INT64
+        self.wraps = type == "int" and op in ("+", "-", "*") and (self.lo, self.hi) == INT64
 
     @property
     def wide(self) -> bool:
@@ -116,7 +118,7 @@ def _wrapped(node: Node) -> tuple[int, int]:
     return (node.lo, node.hi) if node.lo >= 0 and node.hi <= UINT64[1] else UINT64
 
 
-_FOLD: dict[str, Callable] = {
+FOLD: dict[str, Callable] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b, "//": lambda a, b: a // b,
     "%": lambda a, b: a % b, "<<": lambda a, b: a << b, ">>": lambda a, b: a >> b, "&": lambda a, b: a & b, "|": lambda a, b: a | b,
     "^": lambda a, b: a ^ b, "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
@@ -141,7 +143,7 @@ def _range(op: str, a: Node, b: Node) -> tuple[int, int]:
 def binary(op: str, a: Node, b: Node) -> Node:
     if is_number(a) and is_number(b):
         try:
-            return number(_FOLD[op](a.data, b.data))
+            return number(FOLD[op](a.data, b.data))
         except (TypeError, ZeroDivisionError, ValueError) as error:
             raise Untranslatable(str(error)) from None
     if op == "**":
@@ -308,6 +310,8 @@ _UNARY, _PRIMARY = 9, 10
 
 
 def _float_literal(value: float, kind: str) -> str:
+    with np.errstate(over="ignore"):
+        value = float(np.float32(value)) if kind == "f4" else value
     if math.isnan(value):
         return "NAN"
     if math.isinf(value):
@@ -421,7 +425,8 @@ class Writer:
         # Signs and comparisons beside & and | in parentheses: compilers and readers want them.
         loose = {"&", "|", "^", "<<", ">>"} & {node.op}
         left, right = (self._within(a, _UNARY if loose else level), self._within(b, _UNARY if loose else level + 1))
-        if node.wide and not a.wide and not b.wide:
+        far = node.op in ("<<", ">>") and is_number(b) and b.data > 31  # what C has as int cannot be shifted so far
+        if a.type in ("int", "bool") and not a.wide and (node.wide and not b.wide or far):
             left = f"(int64_t){self._within(a, _UNARY)}"
         if right.startswith("-"):
             right = f"({right})"
@@ -435,7 +440,9 @@ class Writer:
         if is_number(b) and b.data > 0 and b.data & (b.data - 1) == 0:  # two's complement has it at once
             if node.op == "%":
                 return f"{self._within(a, _UNARY)} & {self._number(Node('number', (), b.type, b.data - 1, b.data - 1, b.data - 1))[0]}", _LEVEL["&"]
-            return f"{self._within(a, _UNARY)} >> {b.data.bit_length() - 1}", _LEVEL[">>"]
+            places = b.data.bit_length() - 1
+            wide = "(int64_t)" if places > 31 and a.type in ("int", "bool") and not a.wide else ""
+            return f"{wide}{self._within(a, _UNARY)} >> {places}", _LEVEL[">>"]
         if node.type == "uint" and b.lo == 0:
             return self._helper("mx_remainder_u8" if node.op == "%" else "mx_division_u8", "uint64_t", node.args,
                                 f"return b == 0 ? 0 : a {'/' if node.op == '//' else '%'} b;"), _PRIMARY
@@ -444,57 +451,3 @@ class Writer:
         body = ("if (b == 0 || b == -1) return 0; int64_t r = a % b; return r != 0 && (r < 0) != (b < 0) ? r + b : r;" if node.op == "%" else
                 "if (b == 0) return 0; if (b == -1) return (int64_t)(0 - (uint64_t)a); int64_t q = a / b; return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;")
         return self._helper("mx_remainder" if node.op == "%" else "mx_floor_division", "int64_t", node.args, body), _PRIMARY
-
-
-# ------------------------------------------------------------------ in numpy
-
-_NUMPY_FUNCTIONS = {"asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "pow": np.power}
-_NUMPY_TYPES = {"f8": np.float64, "f4": np.float32, "int": np.int64, "uint": np.uint64, "bool": np.bool_, "float": np.float64}
-
-
-def evaluate(node: Node, leaf: Callable[[Node], Any], memo: dict[int, Any]) -> Any:
-    """The value of an expression over many cells. leaf gives the values of at, old, param, coordinate and local nodes."""
-    if id(node) in memo:
-        return memo[id(node)]
-    op, kind = node.op, _NUMPY_TYPES[node.type]
-    if op == "number":
-        return kind(node.data)
-    if op in ("at", "old", "param", "coordinate", "local"):
-        value = leaf(node)
-        value = value.astype(kind, copy=False) if isinstance(value, np.ndarray) else kind(value)
-    else:
-        meet = kind
-        if op in COMPARISONS:
-            meet = _NUMPY_TYPES[common(*node.args)]
-        args = [evaluate(a, leaf, memo) for a in node.args]
-        if op not in ("where", "cast", "!", "helper", "table"):
-            args = [a.astype(meet, copy=False) if isinstance(a, np.ndarray) else meet(a) for a in args]
-        with np.errstate(all="ignore"):
-            value = _apply(node, op, args, kind)
-    memo[id(node)] = value
-    return value
-
-
-def _apply(node: Node, op: str, args: list, kind: type) -> Any:
-    if op == "where":
-        return np.where(args[0], np.asarray(args[1], kind), np.asarray(args[2], kind))
-    if op == "cast":
-        return np.asarray(args[0]).astype(kind)
-    if op == "neg":
-        return -args[0]
-    if op == "!":
-        return ~np.asarray(args[0], bool)
-    if op == "~":
-        return ~args[0]
-    if op in ("min", "max"):
-        better = args[1] < args[0] if op == "min" else args[1] > args[0]
-        return np.where(better, args[1], args[0])
-    if op == "abs":
-        return np.abs(args[0])
-    if op == "helper":
-        return helpers.evaluate(node.data, args)
-    if op == "table":
-        return node.data.take(args)
-    if op == "call":
-        return _NUMPY_FUNCTIONS.get(node.data, None)(*args) if node.data in _NUMPY_FUNCTIONS else getattr(np, node.data)(*args)
-    return _FOLD[op](*args)

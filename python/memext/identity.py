@@ -2,6 +2,7 @@
 """Identities of initial values, so that no run resumes another one by mistake. A function's identity is what it computes, an array's its cells or files."""
 from __future__ import annotations
 
+import copyreg
 import functools
 import hashlib
 import os
@@ -23,16 +24,21 @@ from .values import Values
 class Texts:
     """Texts that say what functions compute, without addresses. A text is the same in every process of a program. It differs if the code, a default, a
     closure, a global or an attribute that the function uses differs. Objects that cannot be described count by their type. Each function, class and object
-    is described once, and then named. Parts of Python and of installed packages are only named."""
+    is described once, and then named with its number in the order of descriptions. Parts of Python and of installed packages are only named."""
 
     def __init__(self) -> None:
-        self.told: set[int] = set()
+        self.told: dict[int, int] = {}
+        self.kept: list[Any] = []  # so that no later object has the id of one that was told
+
+    def _tell(self, value: Any) -> None:
+        self.told[id(value)] = len(self.told) + 1
+        self.kept.append(value)
 
     def of(self, value: Any, within: tuple[int, ...] = ()) -> str:
         """The text of a value. within: the ids of the objects that contain it."""
         if id(value) in within:
             return "..."
-        if value is None or value is Ellipsis or type(value) in (bool, int, float, complex, str, bytes) or isinstance(value, np.generic) and value.dtype.kind != "O":
+        if value is None or value is Ellipsis or type(value) in (bool, int, float, complex, str, bytes, bytearray, range) or isinstance(value, np.generic) and value.dtype.kind != "O":
             return repr(value)
         within = (*within, id(value))
         for kinds, text in self._kinds:
@@ -54,8 +60,8 @@ class Texts:
         if _is_installed(f.__module__):
             return name
         if id(f) in self.told:
-            return f"function {f.__qualname__}"
-        self.told.add(id(f))
+            return f"function {f.__qualname__} #{self.told[id(f)]}"
+        self._tell(f)
         names = sorted(_names_in(f.__code__))
         cells = [self._used(c.cell_contents, names, within) for c in f.__closure__ or () if not _is_empty(c)]
         known = [f"{n}={self._used(f.__globals__[n], names, within)}" for n in names if n in f.__globals__]
@@ -78,7 +84,7 @@ class Texts:
         texts = []
         for v in value:
             one = Texts()
-            one.told = set(self.told)
+            one.told = dict(self.told)
             texts.append(one.of(v, within))
         return f"{type(value).__qualname__} {sorted(texts)}"
 
@@ -88,9 +94,11 @@ class Texts:
 
     def _class(self, value: type, within: tuple[int, ...]) -> str:
         name = f"{type(value).__qualname__} {value.__qualname__}"
-        if _is_installed(value.__module__) or id(value) in self.told:
+        if _is_installed(value.__module__):
             return name
-        self.told.add(id(value))
+        if id(value) in self.told:
+            return f"{name} #{self.told[id(value)]}"
+        self._tell(value)
         own = {n: v for n, v in vars(value).items() if not n.startswith("__") or isinstance(v, types.FunctionType)}
         return f"{name} {self._all(value.__bases__, within)} {[(n, self.of(own[n], within)) for n in sorted(own)]}"
 
@@ -98,13 +106,22 @@ class Texts:
         kind = type(value)
         name, wrapped = kind.__qualname__, getattr(value, "__wrapped__", None)
         if id(value) in self.told:
-            return name
-        self.told.add(id(value))
+            return f"{name} #{self.told[id(value)]}"
+        self._tell(value)
         if callable(wrapped):  # of functools.cache, numba.jit ...
             return f"{name} {self.of(wrapped, within)}"
         slots = [n for c in kind.__mro__ for n in _as_names(c.__dict__.get("__slots__", ()))]
         state = {**{n: getattr(value, n) for n in slots if n not in ("__dict__", "__weakref__") and hasattr(value, n)}, **getattr(value, "__dict__", {})}
-        return f"{name} {'' if _is_installed(kind.__module__) else self.of(kind, within)} {self._dict(state, within) if state else ''}"
+        return f"{name} {'' if _is_installed(kind.__module__) else self.of(kind, within)} {self._dict(state, within) if state else self._pickled(value, within)}"
+
+    def _pickled(self, value: Any, within: tuple[int, ...]) -> str:
+        """What pickle would need to make an object again that has no attributes: decimal.Decimal, datetime, collections.deque, re.Pattern ... "" if it cannot be pickled."""
+        try:
+            reduce = copyreg.dispatch_table.get(type(value))
+            parts = reduce(value) if reduce is not None else value.__reduce_ex__(2)
+            return parts if isinstance(parts, str) else f"{[self.of(list(p) if i > 2 and p is not None else p, within) for i, p in enumerate(parts[:5])]}"
+        except Exception:  # an object's own code may raise anything
+            return ""
 
     _kinds: list[tuple[Any, Callable]] = [
         (types.FunctionType, _function), (types.CodeType, _code), (tuple, _tuple), ((set, frozenset), _set), (dict, _dict),
@@ -180,6 +197,24 @@ def _file_text(path: pathlib.Path) -> str:
     return f"{size} {digest.hexdigest()} {'' if whole else f'{path.resolve()} {os.stat(path).st_mtime_ns}'}"
 
 
+def _innermost(source: Any) -> Any:
+    """The object behind a variable that is converted, or turned."""
+    while hasattr(source, "source"):
+        source = source.source
+    return source
+
+
+def _lazy_file(inner: Any) -> Any:
+    """The file of a variable of xarray whose cells are not in memory, and not computed by dask; or of one of netCDF4. None: nobody knows."""
+    variable = getattr(inner, "variable", None)
+    if variable is not None and getattr(inner, "chunks", None) is None and not isinstance(getattr(variable, "_data", None), np.ndarray):
+        return getattr(variable, "encoding", {}).get("source")
+    try:
+        return inner.group().filepath()
+    except Exception:  # of any library
+        return None
+
+
 def files_of(value: Any) -> list[pathlib.Path]:
     """The files that an array is read from."""
     where = getattr(value, "where", None)
@@ -189,14 +224,12 @@ def files_of(value: Any) -> list[pathlib.Path]:
         return []
     source = getattr(value, "source", None)
     paths = list(value.files or ([] if value.path is None else [value.path]))
-    inner = source
-    while hasattr(inner, "source"):  # of a variable that is converted, or turned
-        inner = inner.source
+    inner = _innermost(source)
     if hasattr(inner, "is_virtual"):
         paths += _cells_of(inner)
     file = getattr(inner, "file", None)
     for name in (getattr(inner, "filename", None), getattr(file, "filename", None), getattr(getattr(inner, "store", None), "path", None),
-                 getattr(getattr(inner, "store", None), "root", None)):  # a memory map, datasets of h5py and zarr
+                 getattr(getattr(inner, "store", None), "root", None), _lazy_file(inner)):  # a memory map, datasets of h5py, zarr, xarray and netCDF4
         if isinstance(name, (str, os.PathLike)) and pathlib.Path(name) not in paths:
             paths.append(pathlib.Path(name))
     return [p for p in paths if p.exists()]
@@ -216,8 +249,8 @@ def _cells_of(dataset: Any) -> list[pathlib.Path]:
 
 
 def identity_of(value: Any) -> str:
-    """A text that identifies initial values, so that a run does not resume with other values by mistake. Arrays in memory count by their cells. Files
-    count by size, a sample of their content, and the place of the array in the file; large ones also by name and time."""
+    """A text that identifies initial values, so that a run does not resume with other values by mistake. Arrays in memory, and what is computed, count by
+    all their cells. Files count by size, a sample of their content, and the place of the array in the file; large ones also by name and time."""
     if isinstance(value, Values):
         return value.identity()
     array = as_array(value, "array")
@@ -230,10 +263,10 @@ def identity_of(value: Any) -> str:
         inner = getattr(source, "name", "")
         where = [getattr(array, n, 0) for n in ("offset", "row_pitch", "plane_pitch")]
         text += f" {array.name if array.name != files[0].name else ''} {inner if isinstance(inner, str) else ''} {where} {[_file_text(p) for p in files]}"
-        if not isinstance(source, np.memmap):
+        if not isinstance(source, np.memmap) and _lazy_file(_innermost(source)) is None:
             return text
-    digest = hashlib.blake2b(digest_size=8)  # a sample of what may be long to read
-    step = max(1, array.nbytes // (64 << 20))
+    digest = hashlib.blake2b(digest_size=8)
+    step = max(1, array.nbytes // (64 << 20)) if files else 1  # a sample of what a file holds
     for z in range(0, array.shape[0], step):
         digest.update(np.ascontiguousarray(array.plane(z)).tobytes())
     return f"{text} {digest.hexdigest()}"

@@ -113,7 +113,11 @@ class Kernel:
         types_, reductions = self.dtypes(dtype, **fields), tuple(reductions)
         key = (*types_.items(), *map(id, reductions))
         if key not in self._forms:
-            self._forms[key] = Code(self, types_, reductions)
+            try:
+                self._forms[key] = Code(self, types_, reductions)
+            except RecursionError:
+                raise KernelError(f"{self.name} nests more operations within each other than Python's functions can call themselves: give parts of the expression names",
+                                  getattr(self._parts[0], "file", ""), getattr(self._parts[0], "line", 0)) from None
         return self._forms[key]
 
     def c_source(self, dtype: Any = None, **fields: Any) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import cmath
+import collections
 import contextlib
 import enum
 import fractions
@@ -396,9 +397,12 @@ class Taker:
             self.copied(value, made)
             made.extend(self.take(v) for v in value)
             return made
-        if isinstance(value, tuple):
+        if type(value) is tuple or isinstance(value, tuple) and hasattr(value, "_fields"):
             return tuple.__new__(type(value), [self.take(v) for v in value])
-        if isinstance(value, (dict, types.MappingProxyType)):
+        if isinstance(value, tuple) and hasattr(type(value), "n_sequence_fields"):  # sys.float_info, os.stat_result
+            names = [name for name in dir(value) if not name.startswith(("_", "n_")) and not callable(getattr(value, name))]
+            return collections.namedtuple(type(value).__name__, names)(*(self.take(getattr(value, name)) for name in names))
+        if isinstance(value, (dict, types.MappingProxyType)) and not hasattr(type(value), "__getattr__"):
             made = {}
             self.copied(value, made)
             made.update((self.take(k), self.take(v)) for k, v in value.items())

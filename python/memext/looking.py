@@ -6,6 +6,7 @@ import base64
 import errno
 import html
 import json
+import os
 import pathlib
 import struct
 import zlib
@@ -18,11 +19,13 @@ from .arrays import Array, Store
 from .errors import MemextError
 from .formats import as_rows_or_planes
 from .formats import open as open_any
+from .replacing import name_beside, remove, replace
 from .report import table_html
 
 # Every 32nd colour of viridis.
 _COLOURS = np.array([[68, 1, 84], [70, 50, 126], [54, 92, 141], [39, 127, 142], [31, 161, 135], [74, 193, 109], [160, 218, 57], [253, 231, 37]])
 _HTML_CELLS = 128
+MADE_BY = "memext view"
 
 
 def png(values: np.ndarray, low: float, high: float) -> bytes:
@@ -132,7 +135,7 @@ def view(what: Any, path: Any, dataset: str | None = None, most: int = 512) -> p
     what: a Store, an array, or a path: of a store, of a directory of snapshots (option snapshot; the newest is shown), or of a file that memext.open reads.
     path: the PNG. dataset: show only this field, or this dataset of a file. most: the largest number of pixels along a side. The histogram of an array above
     64 MiB counts the cells of evenly spaced planes. Raises MemextError if matplotlib is missing, or if cells are not real numbers."""
-    pyplot = _pyplot()
+    pyplot, given = _pyplot(), pathlib.Path(path)
     snapshot = None if hasattr(what, "shape") or isinstance(what, Store) else newest_snapshot(what, dataset)
     arrays = snapshot.arrays if snapshot is not None else []
     if snapshot is None:
@@ -162,9 +165,21 @@ def view(what: Any, path: Any, dataset: str | None = None, most: int = 512) -> p
         sample = sample[np.isfinite(sample)]
         row[count].hist(sample, bins=_edges(sample))
         row[count].set(xlabel=array.name, ylabel="cells", title=f"{array.dtype.name} {array.shape}", yscale="log")
-    figure.savefig(_core.regular(path), dpi=100)
-    pyplot.close(figure)
-    return pathlib.Path(path)
+    path = pathlib.Path(os.path.realpath(_core.regular(path)))
+    beside, kind = name_beside(path), path.suffix[1:].lower() or "png"
+    try:
+        figure.savefig(beside, dpi=100, format=kind, metadata={"Software": MADE_BY} if kind == "png" else None)
+        replace(beside, path, overwrite=True)
+    finally:
+        remove(beside)
+        pyplot.close(figure)
+    return given
+
+
+def is_picture_of_view(path: pathlib.Path) -> bool:
+    """Is it a PNG that view has made?"""
+    with open(path, "rb") as file:
+        return f"Software\0{MADE_BY}".encode() in file.read(4096)
 
 
 def _edges(values: np.ndarray, bins: int = 100) -> np.ndarray:

@@ -235,8 +235,20 @@ class Problem:
     def _npy(self, name: str, value: Any, framed: tuple[int, int, int], kind: str) -> pathlib.Path | None:
         """The .npy file of a field of the state, if the library can read it itself."""
         plain = (isinstance(value, RawArray) and value._check is None and value.path.suffix == ".npy" and value.in_place and value.shape == framed
-                 and value.dtype == dtype_of(kind) and "=" not in str(value.path))
+                 and value.dtype == dtype_of(kind) and "=" not in str(value.path) and _is_behind_header(value))
         return value.path if plain and name in self.state and self.frame == "included" else None
+
+
+def _is_behind_header(value: RawArray) -> bool:
+    """Do the cells stand right behind the header of their .npy file, as the library reads them? A file that is gone is said to be so by the library."""
+    try:
+        with open(value.path, "rb") as file:
+            head = file.read(12)
+    except OSError:
+        return True
+    if len(head) < 12 or head[:6] != b"\x93NUMPY":
+        return False
+    return value.offset == (10 + int.from_bytes(head[8:10], "little") if head[6] == 1 else 12 + int.from_bytes(head[8:12], "little"))
 
 
 def _field_type(value: Any) -> str | None:

@@ -81,8 +81,7 @@ class Run:
         self._wish = types.SimpleNamespace(keep=keep)
         self.kernel, self.frame, self.resume = kernel, frame, resume
         self.reductions = tuple(reductions)
-        self.step = 0
-        self._at = 0  # the step that this process has reached
+        self.step, self._at = 0, 0  # _at: the step that this process has reached
         self.remarks: list[str] = []
         self.reports: list[Report] = []
         self._means: dict[Reduction, float] = {}
@@ -92,10 +91,8 @@ class Run:
         self._mark: tuple[int, int] | None = None  # of the state that this run left, or found
         self._met = False  # a criterion has ended the run in the store
         self._unfinished = False  # its program was killed before the store said that it is done
-        self._edits = Edits(self)
-        self._edits_made = 0  # of the state that is in the store
-        self._busy = False  # the library computes
-        self._left = False  # it has left a state itself: what it began with is needed no more
+        self._edits, self._edits_made = Edits(self), 0  # _edits_made: of the state that is in the store
+        self._busy, self._left = False, False  # the library computes; the run has left a state itself: what it began with is needed no more
         self._directory = os.getcwd()  # which all that has no absolute path is in, whatever the program does later
         self._device = device and os.path.join(self._directory, os.fsdecode(device))
         if isinstance(frame, str) and frame not in FRAMES or isinstance(frame, bool) or not isinstance(frame, (str, int, float, np.integer, np.floating)):
@@ -194,6 +191,9 @@ class Run:
             store = Store(self._place(), self._own)
         except MemextError as error:
             raise nothing if error.errno == errno.ENOENT and not self._worked else error from None
+        if not (self._worked or self._left) and not self._going_on():  # whose state is it?
+            raise nothing
+        self._worked |= not self._left
         if self._worked:
             self._check_mark(store.info)
         return store

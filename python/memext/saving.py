@@ -67,6 +67,8 @@ def link(store: Any, path: Any, frame: bool = False, overwrite: bool = False) ->
     drawn = path.with_suffix(".xdmf")
     if drawn == path:
         raise MemextError(f"{path}: this is the name of the .xdmf file that comes with the HDF5 file: end the name with .h5", errno.EINVAL)
+    if not store.fields:
+        raise MemextError(f"{store.path} holds no state: {store.info['why']}", errno.ENOENT)
     for file in path, drawn:
         check_free(file, overwrite, store[store.fields[0]].path)
         if file.is_dir():

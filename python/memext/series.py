@@ -33,12 +33,17 @@ class Series:
         """The file that the library reads: the one that was given, or a new one in `folder`. Its name follows from its content. It stays, because stores refer to it."""
         if self._path is not None:
             return self._path
-        path = folder / f"series-{hashlib.blake2b(self.values.tobytes(), digest_size=12).hexdigest()}.npy"
+        shape = "x".join(map(str, self.values.shape))  # arrays of other shapes may have the same bytes
+        path = folder / f"series-{shape}-{hashlib.blake2b(self.values.tobytes(), digest_size=12).hexdigest()}.npy"
         if not path.exists():
             handle, temporary = tempfile.mkstemp(dir=folder, suffix=".npy")
-            with os.fdopen(handle, "wb") as file:
-                np.save(file, self.values)
-            os.replace(temporary, path)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    np.save(file, self.values)
+                os.replace(temporary, path)
+            except OSError as error:
+                os.unlink(temporary)
+                raise MemextError(f"the values of a parameter cannot be written to {folder}: {error.strerror}", error.errno or errno.EIO, 3) from error
         return path
 
 

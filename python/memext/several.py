@@ -48,27 +48,32 @@ def _extreme(name: str) -> Callable:
     return call
 
 
+def _chain(local: Local, op: str, nodes: list[Node]) -> Node:
+    """The nodes in their order, with the operator between them."""
+    total, *others = nodes
+    for other in others:
+        total = ex.binary(op, total, other)
+        if total.depth > ex.DEEP:
+            total = local("part", total)
+    return total
+
+
 def _fold(op: str, real: bool = False) -> Callable:
-    def call(a: Any, axis: Any = None) -> Node:
-        total, *others = together(*_flat(a, axis), real=real)
-        for other in others:
-            total = ex.binary(op, total, other)
-        return total
+    def call(local: Local, a: Any, axis: Any = None) -> Node:
+        return _chain(local, op, together(*_flat(a, axis), real=real))
     return call
 
 
-def _mean(a: Any, axis: Any = None) -> Node:
-    return ex.binary("/", _fold("+", real=True)(a, axis), ex.number(len(_flat(a))))
+def _mean(local: Local, a: Any, axis: Any = None) -> Node:
+    return ex.binary("/", _fold("+", real=True)(local, a, axis), ex.number(len(_flat(a))))
 
 
-def _prod(values: Any, *, start: Any = 1) -> Node:
-    total = None if isinstance(start, int) and start == 1 else node_of(start)
-    for value in _flat(values, deep=False):
-        total = node_of(value) if total is None else ex.binary("*", total, node_of(value))
-    return total  # type: ignore[return-value]
+def _prod(local: Local, values: Any, *, start: Any = 1) -> Node:
+    first = [] if isinstance(start, int) and start == 1 else [node_of(start)]
+    return _chain(local, "*", [*first, *map(node_of, _flat(values, deep=False))])
 
 
-def _dot(a: Any, b: Any) -> Node:
+def _dot(local: Local, a: Any, b: Any) -> Node:
     if isinstance(a, (Node, FieldRef)) or isinstance(b, (Node, FieldRef)):
         return ex.binary("*", node_of(a), node_of(b))
     if any(isinstance(v, (list, tuple, np.ndarray)) for v in [*a, *b]):
@@ -76,7 +81,7 @@ def _dot(a: Any, b: Any) -> Node:
     if len(a) != len(b):
         raise Untranslatable(f"np.dot is given {len(a)} and {len(b)} values: give it lists of the same length")
     values = together(*a, *b)
-    return _fold("+")([ex.binary("*", p, q) for p, q in zip(values, values[len(a):])])
+    return _fold("+")(local, [ex.binary("*", p, q) for p, q in zip(values, values[len(a):])])
 
 
 def _truths(op: str) -> Callable:
@@ -148,8 +153,8 @@ def _place(name: str) -> Callable:
 
 TABLE: list[tuple] = [
     ("np.min", [np.min, np.amin], (_extreme("lower"), ("axis",))), ("np.max", [np.max, np.amax], (_extreme("higher"), ("axis",))),
-    ("np.sum", [np.sum], (_fold("+"), ("axis",))), ("np.prod", [np.prod], (_fold("*"), ("axis",))), ("np.mean", [np.mean], (_mean, ("axis",))),
-    ("math.prod", [math.prod], (_prod, ("start",))), ("np.dot", [np.dot, np.inner, np.vdot], (_dot,)),
+    ("np.sum", [np.sum], (_fold("+"), ("axis",), True)), ("np.prod", [np.prod], (_fold("*"), ("axis",), True)), ("np.mean", [np.mean], (_mean, ("axis",), True)),
+    ("math.prod", [math.prod], (_prod, ("start",), True)), ("np.dot", [np.dot, np.inner, np.vdot], (_dot, (), True)),
     ("any", [builtins.any], (_truths("|"),)), ("all", [builtins.all], (_truths("&"),)),
     ("np.any", [np.any], (_truths("|"), ("axis",))), ("np.all", [np.all], (_truths("&"), ("axis",))),
     ("sorted", [builtins.sorted], (_sorted, ("key", "reverse"), True)), ("np.sort", [np.sort], (_np_sort, ("axis",), True)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import inspect
 import itertools
 import math
 import operator
@@ -86,6 +87,9 @@ class _Break(_Jump):
 
 class _Continue(_Jump):
     word = "continue"
+
+
+_ABSENT = object()
 
 
 def _fold(op: str) -> Callable:
@@ -253,6 +257,10 @@ class Translator:
         self.cell.locals.append((name, node))
         return Node("local", (), node.type, node.lo, node.hi, name, node.of_cells)
 
+    def shallow(self, node: Node) -> Node:
+        """The value, or a local variable that has it."""
+        return self.local("part", node) if node.depth > ex.DEEP else node
+
 
 # Words of C and of cell.h: a local variable cannot have such a name.
 RESERVED = set("""auto break case char const continue default do double else enum extern float for goto if inline int long register
@@ -321,7 +329,7 @@ class _Scope:
                 if isinstance(changed, list) and function.__name__ == "sort" and symbolic(changed):
                     changed[:] = self.call(builtins.sorted, [changed], keywords)
                 else:
-                    function(*self.elements(call.args), **keywords)
+                    self.change_by(function, changed, self.elements(call.args), keywords)
                 return
             self.on_call(call)  # what cannot be called says so
         if not isinstance(statement.value, ast.Constant):
@@ -415,7 +423,9 @@ class _Scope:
         if not symbolic(condition):
             return self.run(statement.body if _truth(condition) else statement.orelse)
         condition, before = ex.truth(node_of(condition)), self.names
-        if condition.op not in ("local", "number"):
+        if ex.is_number(condition):
+            return self.run(statement.body if condition.data else statement.orelse)
+        if condition.op != "local":
             condition = self.translator.local("condition", condition)
         results, ended, gone = [], self.ended, []
         for body, holds in ((statement.body, condition), (statement.orelse, ex.unary("!", condition))):
@@ -617,7 +627,7 @@ class _Scope:
             raise Untranslatable("a kernel cannot compute with a whole tuple or list: compute with its elements, [a + b for a, b in zip(...)]")
         if kind not in _BINARY:
             raise Untranslatable(f"the operator {kind.__name__} is not supported" + (": write a sum of products" if kind is ast.MatMult else ""))
-        return ex.binary(_BINARY[kind], node_of(a), node_of(b))
+        return self.translator.shallow(ex.binary(_BINARY[kind], node_of(a), node_of(b)))
 
     def on_binop(self, node: ast.BinOp) -> Any:
         return self.binary(type(node.op), self.value(node.left), self.value(node.right))
@@ -760,12 +770,29 @@ class _Scope:
         except Exception as error:
             raise Untranslatable(f"'{ast.unparse(node)}' failed: {type(error).__name__}: {error}") from None
 
+    @staticmethod
+    def change_by(function: Any, changed: Any, args: list, keywords: dict) -> Any:
+        """Calls a method that changes a list, dictionary or set. None may compare or hash values of the cell, which are not known while the kernel is made."""
+        keys = [v for a in args for v in items_of(a)] if isinstance(changed, set) and function.__name__ == "update" else args if isinstance(changed, set) else \
+            args[:1] if isinstance(changed, dict) and function.__name__ in ("pop", "setdefault") else []
+        for key in keys:
+            _hashable(key)
+        if isinstance(changed, list) and (function.__name__ in ("pop", "insert") and symbolic(args[:1]) or function.__name__ == "remove" and symbolic([*changed, *args])):
+            raise Untranslatable(f"{called(function)} depends on values of the cell, which are not known while the kernel is made: use where()")
+        try:
+            return function(*args, **keywords)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise Untranslatable(f"{type(error).__name__}: {error}") from None
+
     def call(self, function: Any, args: list, keywords: dict) -> Any:
         of_cell = any(map(symbolic, [*args, *keywords.values()]))
         if isinstance(function, (Function, Nested)):
             return self.translator.function(function, function.bind(args, keywords))
         if isinstance(function, Method):
             return self.call(function.function, [*function.args, *args], {**function.keywords, **keywords})
+        of = getattr(function, "__self__", None)
+        if isinstance(of, (list, tuple)) and function.__name__ in ("count", "index") and (of_cell or symbolic(of)):
+            raise Untranslatable(f"{called(function)} compares values while the kernel is made, and these depend on the cell: compare with ==, as in sum(v == 1 for v in values)")
         known = special(function)
         if of_cell and known is not None:
             made = known.use(self.translator.local, args, keywords)
@@ -774,18 +801,21 @@ class _Scope:
         if by_hand is not None:
             return by_hand(self, *args, **keywords)
         if of_cell and function is builtins.sum:
+            unknown = next((k for k in keywords if k != "start"), None)
+            if unknown is not None or len(args) != 1 + ("start" not in keywords and len(args) == 2):
+                raise Untranslatable("sum() takes a list, and perhaps start=" + (f": leave {unknown}= out" if unknown is not None else ""))
             total = None
-            for item in [*args[1:2], *args[0]]:
-                total = node_of(item) if total is None else ex.binary("+", total, node_of(item))
+            for item in [*args[1:2], *keywords.values(), *args[0]]:
+                total = node_of(item) if total is None else self.translator.shallow(ex.binary("+", total, node_of(item)))
             return 0 if total is None else total
         functions_too = any(isinstance(v, Outside) for a in args if isinstance(a, (list, tuple)) for v in a)
         if (of_cell or functions_too) and function in (builtins.len, builtins.zip, builtins.enumerate, builtins.reversed, builtins.tuple, builtins.list):
             if any(isinstance(a, (Node, FieldRef)) for a in args):
                 raise Untranslatable(f"{function.__name__}() cannot be called with a single value of the cell: give it a list or a tuple")
-            made = function(*args) if function in (builtins.len, builtins.tuple, builtins.list) else list(function(*args))
+            made = function(*args, **keywords) if function in (builtins.len, builtins.tuple, builtins.list) else list(function(*args, **keywords))
             return self.translator.made(made) if isinstance(made, list) else made
         if changes(function) is not None:
-            return function(*args, **keywords)
+            return self.change_by(function, changes(function), args, keywords)
         if of_cell:
             known_ones = "where, min, max, abs, sqrt, " + ", ".join(ex.FUNCTIONS[:8]) + " ..."
             raise Untranslatable(f"a kernel cannot call {called(function)} with values of the cell. It can call {known_ones} (docs/kernels.md lists all), and "
@@ -828,7 +858,9 @@ class _Scope:
         try:
             return self.on_attribute(node)
         except Untranslatable:
-            if default:
+            thing = of.thing if isinstance(of, Outside) else of
+            absent = inspect.getattr_static(thing, name, _ABSENT) is _ABSENT and not hasattr(type(thing), "__getattr__")
+            if default and absent and type(thing).__getattribute__ is object.__getattribute__:
                 return default[0]
             raise
         finally:

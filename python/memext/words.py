@@ -49,7 +49,7 @@ def size_of(value: Any) -> int:
         return _core.dram_bytes()
 
 
-_PATHS = ("sources", "probes", "timeline", "trace", "json", "calibration")
+_PATHS = ("sources", "probes", "timeline", "trace", "json", "calibration", "probes-out", "topology")
 _NAMED_PATHS = ("source", "input", "output", "field")  # NAME=FILE, or a FILE alone
 
 

@@ -2,6 +2,7 @@
 """Pairs of Python programs that differ in one thing, drawn by a seed: the second runs in the place where the first has kept its state.
 
 pairs.py SEED COUNT prints what is wrong and counts; the package must be importable, and PAIRS_DIR names a directory of a disk."""
+import enum
 import os
 import pathlib
 import random
@@ -28,6 +29,11 @@ def of_default(a):
     def f(x, y, z, a=a):
         return x - a * y + z
     return f
+
+
+class Mode(enum.Enum):
+    A = 1
+    B = 2
 
 
 class Callable:

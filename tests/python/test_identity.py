@@ -2,9 +2,12 @@
 # ruff: noqa: F811 - fixtures of other files
 """A run goes on with its own problem alone: the command compares what is given with --resume, a program all that it asks for. What a request that is
 refused would have replaced stays as it was, and nobody's state is removed or gone on with but one's own."""
+import collections
 import ctypes
+import decimal
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -273,6 +276,10 @@ def test_functions_are_known_by_what_they_use(mx, tmp_path, monkeypatch):
     seen += [text(pairs.of_global(a)) for a in (1.0, 2.0)] + [text(pairs.of_generator(a)) for a in (1, 2)] + [text(lambda x, y, z: of_mine.f(x))]
     of_mine.f = lambda x: 3 * x
     seen += [text(lambda x, y, z: of_mine.f(x)), text(lambda x, y, z: np.linspace(0, 1, 3)[0] * x)]
+    one, other = pairs.Callable(1), pairs.Callable(2)
+    for values in ([one, other, one], [one, other, other], [pairs.Mode.A, pairs.Mode.B], [pairs.Mode.A, pairs.Mode.A], range(10), range(11), decimal.Decimal("0.1"), decimal.Decimal("0.2"),
+                   collections.deque([1, 2]), collections.deque([1, 3]), re.compile("a"), re.compile("b"), bytearray(b"a"), bytearray(b"b"), np.dtype("f4"), np.dtype("f8")):
+        seen.append(text(lambda x, y, z, values=values: x))
     assert len(set(seen)) == len(seen)
     assert text(pairs.of_closure(1)) == seen[0] and text(pairs.of_generator(1)) == seen[8] and max(map(len, seen)) < 3000
 
@@ -359,3 +366,29 @@ def test_of_two_runs_the_second_waits_and_the_first_leaves_it(mx, memext, enviro
     a.close()
     process.communicate("\n" * 100, timeout=900)
     assert process.returncode == 0 and mx.open(quick_place).step == 4
+
+
+def test_arrays_of_other_libraries_count_by_all_their_cells(mx, tmp_path):
+    """One cell of 128 MiB differs: in memory, computed, and in memory although it came from a file."""
+    xarray, dask = need("xarray"), need("dask.array")
+    u = np.zeros((16, 1024, 1024), "f8")
+    for make in (lambda: xarray.DataArray(u, dims=("z", "y", "x")), lambda: dask.from_array(u, chunks=(4, -1, -1)), lambda: xarray.DataArray(dask.from_array(u, chunks=(4, -1, -1)), dims=("z", "y", "x"))):
+        u[...] = 0
+        before = mx.identity.identity_of(make())
+        assert mx.identity.identity_of(make()) == before
+        u[3, 5, 7] = 1
+        assert mx.identity.identity_of(make()) != before
+
+
+def test_a_run_that_has_not_begun_shows_no_other_state(mx, quick_place):
+    u = np.ones((8, 9, 10))
+    with mx.Run(u=u, device=quick_place, dram="64MiB", keep=True) as run:
+        run.advance(2)
+    other = mx.Run(u=2 * u, device=quick_place, dram="64MiB", resume=False, force=True)
+    for use in (lambda: other["u"], lambda: other.store):
+        with pytest.raises(mx.MemextError, match="nothing was computed yet"):
+            use()
+    with pytest.raises(mx.MemextError, match="other values|another"):
+        mx.Run(u=2 * u, device=quick_place, dram="64MiB")["u"]
+    same = mx.Run(u=u, device=quick_place, dram="64MiB", keep=True)
+    assert np.array_equal(same["u"][...], mx.open(quick_place)["u"][...]) and same.step == 2

@@ -207,7 +207,9 @@ def test_the_page_is_that_of_the_committed_results():
     """docs/results.md says what analysis/report.py makes of data/results."""
     committed = results.read_all(ROOT / "data" / "results")
     assert committed, "no results are committed"
-    assert (ROOT / "docs" / "results.md").read_text() == report.markdown(committed, verdicts.all_verdicts(committed, KNOWN))
+    history = report.history_of(ROOT / "data" / "results")
+    page = (ROOT / "docs" / "results.md").read_text()
+    assert page == report.markdown(committed, verdicts.all_verdicts(committed, KNOWN), history=history) and history and all(t in page for t in history)
 
 
 def test_the_measurement_with_more_rounds_decides():
@@ -244,7 +246,7 @@ def test_the_page_says_how_many_rounds_the_pilots_asked_for():
 def test_a_quick_run_says_that_it_was_one():
     quick = results.read_all(RECORDED)
     text = report.markdown(quick, verdicts.all_verdicts(quick, KNOWN))
-    assert "### Undecided in a quick run" in text
+    assert "### Undecided in a quick run" in text and report.HISTORY not in text  # which belongs to the results that are committed
     for p in quick.values():
         p.scale = "night"
     assert "### Undecided\n" in report.markdown(quick, verdicts.all_verdicts(quick, KNOWN))

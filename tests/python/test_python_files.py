@@ -225,3 +225,26 @@ def test_what_is_no_file_is_refused_at_once(mx, tmp_path):
         with pytest.raises(mx.MemextError, match="pipe|absent|bytes"):
             call()
     assert sorted(os.listdir(tmp_path)) == ["a.nhdr", "pipe"]
+
+
+def test_cells_behind_others_in_a_npy_file(mx, tmp_path):
+    """Two arrays in one file: what is read is what the array shows."""
+    rng = np.random.default_rng(5)
+    a, b = rng.random((8, 9, 10)), rng.random((8, 9, 10))
+    with open(tmp_path / "two.npy", "wb") as file:
+        np.save(file, a)
+        at = file.tell()
+        np.save(file, b)
+    second = mx.open(tmp_path / "two.npy", dtype="<f8", shape=b.shape, offset=at + 128)
+    assert np.array_equal(second[...], b)
+    with mx.Run(u=second, backend="dram", dram="64MiB") as run:
+        assert np.array_equal(run.advance(0)["u"][...], b)
+
+
+def test_planes_that_a_program_changes_are_its_own(mx, tmp_path):
+    u = np.random.default_rng(6).random((8, 9, 10))
+    np.save(tmp_path / "f.npy", np.asfortranarray(u))
+    array = mx.open(tmp_path / "f.npy")
+    for plane in array:
+        plane *= 2
+    assert np.array_equal(array.plane(-1), u[-1]) and np.array_equal(np.stack(list(array)), u)

@@ -30,7 +30,8 @@ THREE = [("math.fmod(u, v + 0.25)", "np.fmod(u, v + 0.25)"), ("math.isnan(n) + 2
          ("any([u > v, n > w]) + 2 * all([u > v, v > w])", "((u > v) | (n > w)) + 2 * ((u > v) & (v > w))"), ("np.any([u, v * 0]) + 2 * np.all((u, v, n))", "((u != 0) | (v * 0 != 0)) + 2 * ((u != 0) & (v != 0) & (n != 0))"),
          ("np.argmin([u, n, w, v])", "np.argmin([u, n, w, v], axis=0)"), ("np.argmax([u, n, w, v])", "np.argmax([u, n, w, v], axis=0)"), ("[u, v, w][np.argmax([w, v, u])]", "np.choose(np.argmax([w, v, u], axis=0), [u, v, w])"),
          ("in_place([w, v, u])[0]", "ordered([w, v, u])[0]")]
-GROUPS = {"one": [(t, t) for t in ONE], "two": [(t, t) for t in TWO], "several": THREE}
+SUMS = [("sum((u, v), start=0.25)", "(0.25 + u) + v"), ("sum([u, w], 0.5) + sum(k * a for k, a in enumerate((u, v, w), start=1))", "(0.5 + u + w) + ((u + 2 * v) + 3 * w)")]
+GROUPS = {"one": [(t, t) for t in ONE], "two": [(t, t) for t in TWO], "several": THREE, "sums": SUMS}
 
 
 def ordered(values):
@@ -127,7 +128,8 @@ def test_functions_of_whole_numbers(mx, tmp_path):
 REFUSED = [("np.clip(u)", "has no bound.*lower bound"), ("round(u, 2)", "np.round"), ("np.sum([[u, v], [v, u]], axis=0)", "a list within a list.*join"), ("sorted([u, v], key=abs)", "key"), ("np.median([u, v], axis=3)", "axis"),
            ("np.dot([[u, v]], [u])", "np.dot of matrices"), ("np.dot([u, v], [u])", "np.dot is given 2 and 1"), ("pow(u, 2, 3)", "three arguments"), ("np.select([u > 0], [u, v])", "the same number of choices"), ("np.reciprocal(x)", "1 / a"), ("math.fsum([u, v])", "fsum"),
            ("np.std([u, v])", "docs/kernels.md"), ("np.min([])", "ValueError|empty"), ("[u, v][x]", "may be any integer.*%"), ("statistics.median(u)", "a list or a tuple"), ("sum(sorted([u] * 65))", "at most 64"), ("np.sum([u, v], dtype='f4')", "does not accept dtype=.*axis="),
-           ("math.hypot(u, v, u)", "hypot does not accept 3 arguments"), ("math.log(u, 2)", "log does not accept 2 arguments")]
+           ("[u, v].count(1)", "list.count compares values while the kernel is made.*sum"), ("(u, v).index(0)", "tuple.index"), ("[1, 2].index(u)", "list.index"), ("sum([u], initial=1)", "leave initial= out"),
+           ("list(zip([u, v], [u], strict=True))", "shorter|TypeError"), ("math.hypot(u, v, u)", "hypot does not accept 3 arguments"), ("math.log(u, 2)", "log does not accept 2 arguments")]
 
 
 @pytest.mark.parametrize("body, naming", REFUSED)

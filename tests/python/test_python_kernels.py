@@ -319,3 +319,111 @@ def test_names_of_kernels(mx, tmp_path):
     for name in ("x" * 64, "é" * 32, "a\nb", "a\0b", 5):
         with pytest.raises(mx.KernelError, match="give it a name of 1 to 63 printable bytes, name="):
             mx.kernel(lambda u: 0.5 * u, name=name)
+
+
+def test_sums_of_many_neighbours(mx):
+    """Deeper than functions of Python can call themselves: as a sum, with numpy's, in a loop."""
+    every = [(i, j, k) for i in range(-4, 5) for j in range(-4, 5) for k in range(-4, 5)]
+    u = np.random.default_rng(3).random((11, 12, 13))
+    want = 0.0
+    for i, j, k in every:
+        want = want + u[4 + k:7 + k, 4 + j:8 + j, 4 + i:9 + i]
+
+    @mx.kernel
+    def by_sum(u):
+        return sum(u[i, j, k] for i in range(-4, 5) for j in range(-4, 5) for k in range(-4, 5))
+
+    @mx.kernel
+    def by_numpy(u):
+        return np.sum([u[i, j, k] for i in range(-4, 5) for j in range(-4, 5) for k in range(-4, 5)])
+
+    @mx.kernel
+    def by_loop(u):
+        s = 0.0
+        for i in range(-4, 5):
+            for j in range(-4, 5):
+                for k in range(-4, 5):
+                    s = s + u[i, j, k]
+        return s
+
+    for kernel in (by_sum, by_numpy, by_loop):
+        with mx.Run(kernel, u=u, backend="dram", dram="64MiB") as run:
+            run.advance(1)
+            assert np.array_equal(run["u"][4:-4, 4:-4, 4:-4], want), kernel.name
+        assert np.array_equal(kernel.reference(1, u=u)["u"][4:-4, 4:-4, 4:-4], want), kernel.name
+
+
+def test_integers_beyond_64_bits_wrap(mx):
+    """Of coordinates too, as numpy's do; their remainders are Python's, and elements of tables are those of the index. Shifts by more than 31 places."""
+    table = np.arange(9.0)
+
+    @mx.kernel
+    def noise(u, x, y, z, t):
+        h = x * 374761393 + y * 668265263 + z * 2147483647 + t * 1274126177
+        h = (h ^ (h >> 13)) * 1274126177
+        h = h * h
+        return u + (h % 1000) / 1000.0 + table[h % 9] + h // 7
+
+    @mx.kernel(dtype="int32")
+    def shifted(u):
+        return (u >> 40) + u // 2**36 + (u % 2**40) // 2**33
+
+    u = np.zeros((9, 10, 31))
+    whole = np.random.default_rng(1).integers(-2**31, 2**31, u.shape).astype("i4")
+    for kernel, given in ((noise, u), (shifted, whole)):
+        want = kernel.reference(2, u=given)["u"]
+        with mx.Run(kernel, u=given, backend="dram", dram="64MiB") as run:
+            run.advance(2)
+            assert np.array_equal(run["u"][...], want), kernel.name
+    a = whole.astype("i8")[1:-1, 1:-1, 1:-1]
+    assert np.array_equal(shifted.reference(1, u=whole)["u"][1:-1, 1:-1, 1:-1], ((a >> 40) + a // 2**36 + (a % 2**40) // 2**33).astype("i4"))
+    assert len(np.unique(noise.reference(1, u=u)["u"])) > 1000
+
+
+REFUSED_CHANGES = [("seen = set(); seen.add(u); return 1.0 * len(seen)", "a key of a dictionary or a set depends on the cell"), ("v = [u, 0.0]; v.remove(0.0); return v[0]", "list.remove"),
+                   ("v = [1.0, u]; v.pop(u); return v[0]", "list.pop"), ("d = {}; d.setdefault(u, 1.0); return u", "a key of a dictionary"), ("d = {'a': 1.0}; d.pop('x'); return u", "KeyError"),
+                   ("return u * getattr(MODEL, 'noisy', 1.0)", "computed at every read")]  # fmt: skip
+
+
+@pytest.mark.parametrize("body, naming", REFUSED_CHANGES)
+def test_changes_that_would_compare_values_of_the_cell(mx, tmp_path, body, naming):
+    text = "\n".join(f"            {line}" for line in body.split("; "))
+    with pytest.raises(mx.KernelError, match=naming):
+        load(module(tmp_path, f"""
+        @mx.kernel
+        def cell(u):
+{text}
+        """))
+
+
+def test_conditions_that_are_known_in_advance(mx, tmp_path):
+    """A return under a condition that never holds is not taken; attributes that are there, or not; limits of numbers; tables of narrow integers; large numbers in float32."""
+    m = load(module(tmp_path, """
+        import sys
+        HOT, SMALL = [], np.array([100, 200], "u1")
+        @mx.kernel
+        def cell(u, x):
+            if u > 0.5:
+                if u in HOT:
+                    return 100.0
+            a = u + getattr(MODEL, "delta", 9.0) + getattr(MODEL, "missing", 0.5)
+            return (a if abs(u) > sys.float_info.epsilon else 7.0) + np.square(SMALL[x % 2]) + mx.minimum(1e99, u)
+        """))
+    for kind in ("f8", "f4"):
+        u = np.random.default_rng(2).random((5, 6, 9)).astype(kind)
+        u[2, 2, 2] = 0
+        want = m.cell.reference(1, u=u)["u"]
+        at = (slice(1, -1),) * 3
+        x = np.arange(7)[None, None, :]
+        exact = np.where(np.abs(u[at]) > np.finfo("f8").eps, u[at] + 0.75 + 0.5, 7.0) + np.array([10000, 40000])[x % 2] + u[at]
+        assert np.allclose(want[at], exact, rtol=1e-6 if kind == "f4" else 1e-14)
+        with mx.Run(m.cell, u=u, dtype=kind, backend="dram", dram="64MiB") as run:
+            assert np.array_equal(run.advance(1)["u"][...], want)
+
+
+def test_expressions_that_are_too_deep_say_so(mx, tmp_path):
+    with pytest.raises(mx.KernelError, match="give parts of the expression names"):
+        load(module(tmp_path, """
+        @mx.kernel
+        def cell(u): return max([u[i, j, k] for i in range(-5, 6) for j in range(-5, 6) for k in range(-5, 6)])
+        """))

@@ -181,3 +181,15 @@ def test_pyramids_in_napari(mx, finished, display, tmp_path):
     done = sh(os.environ["MEMEXT_NAPARI_PYTHON"], tmp_path / "seen.py", pathlib.Path(mx.__file__).parents[1], run.store.path, tmp_path / "p.zarr",
               env={**os.environ, "DISPLAY": display, "QT_QPA_PLATFORM": "xcb", "PYTHONPATH": ""})
     assert done.returncode == 0 and "seen True\n" in done.stdout, done.stdout + done.stderr
+
+
+def test_coarse_copies_of_the_largest_numbers(mx):
+    from itertools import chain
+    coarse = mx.coarse
+    for kind in ("f4", "f8", "i8", "u8", "i4", "u1"):
+        ends = np.finfo(kind) if kind[0] == "f" else np.iinfo(kind)
+        for value in (ends.max, ends.min):
+            plane = np.full((4, 4), value, kind).astype("f4" if kind == "f4" else "f8")
+            half = coarse._pairs(coarse._pairs(plane, 1), 0)
+            found = coarse._rounded(half, np.dtype(kind)) if kind[0] in "iu" else half.astype(kind)
+            assert set(chain(*found.tolist())) == {np.array(value, kind).item()}, (kind, value)

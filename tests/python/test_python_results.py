@@ -232,5 +232,13 @@ def test_pictures(mx, environment, build, finished, quick_place, tmp_path):
     done = sh(environment, "-m", "memext", "view", tmp_path / "snaps", "-o", tmp_path / "snaps.png")
     assert done.returncode == 0 and plt.imread(tmp_path / "snaps.png").shape[:2] == (400, 1600), done.stderr
     (tmp_path / "snaps.png").unlink()
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/snaps.png").write_bytes(b"the user's own")
+    refused = sh(environment, "-m", "memext", "view", tmp_path / "snaps", cwd=tmp_path / "own")
+    assert refused.returncode == 2 and "snaps.png exists" in refused.stderr and (tmp_path / "own/snaps.png").read_bytes() == b"the user's own"
+    (tmp_path / "own/snaps.png").unlink()
+    for _ in range(2):  # its own picture is drawn anew
+        assert sh(environment, "-m", "memext", "view", tmp_path / "snaps", cwd=tmp_path / "own").returncode == 0
+    assert [p.name for p in (tmp_path / "own").iterdir()] == ["snaps.png"]
     refused = sh(environment, "-m", "memext", "view", tmp_path)
     assert refused.returncode == 2 and "store" in refused.stderr and "Traceback" not in refused.stderr

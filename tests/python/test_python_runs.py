@@ -43,7 +43,7 @@ def test_a_plan_touches_nothing(mx, quick_place):
     ({"shape": (3, 3, 3), "speed": 9}, "'speed'", "EINVAL"), ({"shape": (3, 3, 3), "device": "/nonexistent/store"}, "/nonexistent", "ENOENT"),
     ({"shape": (3, 3, 3), "stencil": "star8"}, "star8", "EINVAL"), ({"u": np.zeros((4, 4))}, "2 dimensions", "EINVAL"),
     ({"u": np.zeros((2, 4, 4))}, "at least 1", "EINVAL"), ({"u": np.zeros((4, 4, 4)), "shape": (4, 4, 4)}, "frame of 1", "EINVAL"),
-    ({"shape": (3, 3, 3), "params": {"q": 1}, "verify": 3}, "'verify'", "EINVAL")])
+    ({"shape": (3, 3, 3), "params": {"q": 1}, "verify": 3}, "'verify'", "EINVAL"), ({"shape": (3, 3, 3), "reserve": "64MiB"}, "lower reserve= or raise dram=", "EINVAL")])
 def test_refusals_carry_the_sentence(mx, place, monkeypatch, keywords, naming, errno_name):
     monkeypatch.chdir(place)
     with pytest.raises((mx.MemextError, ValueError)) as caught:

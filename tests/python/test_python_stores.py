@@ -206,6 +206,7 @@ def test_paths_are_of_the_directory_that_the_run_was_made_in(mx, tmp_path, monke
     u = np.random.default_rng(1).random((8, 9, 10))
     np.save(here / "u.npy", u)
     np.save(here / "k.npy", u.astype("f4"))
+    (here / "probes.txt").write_text("u 3 3 3\n")
     monkeypatch.chdir(here)
     monkeypatch.delenv("MEMEXT_DEVICE", raising=False)
 
@@ -226,7 +227,13 @@ def test_paths_are_of_the_directory_that_the_run_was_made_in(mx, tmp_path, monke
             assert np.array_equal(run["u"], want) and store.path.is_absolute()
             with pytest.raises(mx.MemextError, match="has changed since it was opened"):
                 np.asarray(array)
-        assert {p.name for p in here.iterdir() if not p.name.startswith(".")} == {"u.npy", "k.npy", "place", "t.json", "snaps", "out.npy"}
+        assert {p.name for p in here.iterdir() if not p.name.startswith(".")} == {"u.npy", "k.npy", "place", "t.json", "snaps", "out.npy", "probes.txt"}
+    monkeypatch.chdir(here)
+    probed = mx.Run(cell, u="u.npy", k="k.npy", backend="dram", dram="64MiB", probes="probes.txt", probes_out="traces.npy")
+    monkeypatch.chdir(there)
+    probed.advance(2)
+    probed.close()
+    assert np.load(here / "traces.npy").shape == (2, 1)
     assert not list(there.iterdir()) and [p.name for p in tmp_path.iterdir() if p not in (here, there)] == [] and not list((here / "place").iterdir())
     assert np.array_equal(opened, u) and np.array_equal(np.load(here / "out.npy"), want)
 
@@ -275,3 +282,21 @@ def test_info_says_what_fields_began_with(mx, memext, quick_place, tmp_path):
     beginnings = dict(re.findall(r"^(?:fields)? +(\S+) f64 from (.*)$", said, re.M))
     assert beginnings["p"] == "the source python" and beginnings["q"] == "init zero" and beginnings["p.old"] == "the values of p"
     assert beginnings["c"] == f"the file {tmp_path}/c.npy, read in place"
+
+
+def test_planes_beyond_an_array_are_no_cells_beside_it(mx, quick_place):
+    rng = np.random.default_rng(7)
+
+    @mx.kernel
+    def two(u, v):
+        return u, v
+    fields = {n: rng.random((6, 7, 8)) for n in "uv"}
+    with mx.Run(two, **fields, device=quick_place, dram="64MiB", keep=True) as run:
+        run.advance(1)
+    store = mx.open(quick_place)
+    for array in (*(store[n] for n in "uv"), store.part("u", frame=False)):
+        n = array.shape[0]
+        assert np.array_equal(array.plane(-1), array[n - 1]) and np.array_equal(array.planes(0, n), array[...]) and array.planes(n, n).shape[0] == 0
+        for use in (lambda a: a.plane(a.shape[0]), lambda a: a.plane(-a.shape[0] - 1), lambda a: a.planes(-1, 2), lambda a: a.planes(0, a.shape[0] + 1), lambda a: a.planes(3, 2)):
+            with pytest.raises(IndexError, match="has no plane"):
+                use(array)

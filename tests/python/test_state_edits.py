@@ -594,7 +594,10 @@ def test_values_of_other_arrays(mx, quick_place, tmp_path, heat):  # noqa: F811
         with pytest.raises(mx.MemextError, match="has changed since"):
             a.advance(2)
         a.withdraw()
+        u = a["u"][...]
         a["u"][...] = a["u"]
+        a.advance(2)
+        assert np.array_equal(a["u"][...], heat.reference(1, u=u, k=k)["u"])
         with pytest.raises(mx.MemextError, match="the arguments of .* have no names"):
             a.apply(np.add)
         with pytest.raises(mx.MemextError, match="is read-only"):

@@ -71,14 +71,28 @@ class Array:
         """Reads the planes in order of z."""
         return (self.plane(z) for z in range(self.shape[0]))
 
+    def _within(self, z: Any) -> int:
+        """The number of a plane, from 0."""
+        z, n = operator.index(z), self.shape[0]
+        if not -n <= z < n:
+            raise IndexError(f"{self.name} has no {self.word} {z}: it has {n}")
+        return z % n
+
+    def _both_within(self, z0: Any, z1: Any) -> tuple[int, int]:
+        """The first plane of some, and the one behind the last."""
+        z0, z1 = operator.index(z0), operator.index(z1)  # a sum of numpy's unsigned and signed integers would be float64
+        if not 0 <= z0 <= z1 <= self.shape[0]:
+            raise IndexError(f"{self.name} has no {self.word}s {z0} to {z1}: it has {self.shape[0]}")
+        return z0, z1
+
     def plane(self, z: int) -> np.ndarray:
-        """Reads plane z, as [y][x]."""
-        z = operator.index(z)
+        """Reads plane z, as [y][x]; -1 is the last one. Raises IndexError beyond the array."""
+        z = self._within(z)
         return self.read(slice(z, z + 1, 1), slice(0, self.shape[1], 1), slice(0, self.shape[2], 1))[0]
 
     def planes(self, z0: int, z1: int) -> np.ndarray:
-        """Reads planes z0 to z1 - 1, as [z][y][x]."""
-        z0, z1 = operator.index(z0), operator.index(z1)  # a sum of numpy's unsigned and signed integers would be float64
+        """Reads planes z0 to z1 - 1, as [z][y][x]. Raises IndexError unless 0 <= z0 <= z1 <= shape[0]."""
+        z0, z1 = self._both_within(z0, z1)
         return self.read(slice(z0, z1, 1), slice(0, self.shape[1], 1), slice(0, self.shape[2], 1))
 
     def slices(self, most: int = 256) -> list[np.ndarray]:

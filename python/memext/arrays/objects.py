@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import errno
-import operator
 import os
 import pathlib
 import threading
@@ -128,13 +127,13 @@ class ObjectArray(Array):
     def plane(self, z: int) -> np.ndarray:
         if not self._deep:
             return super().plane(z)
-        z = operator.index(z)
+        z = self._within(z)
         held = self._held  # other threads may read other planes
         if held is None or not held[0] <= z < held[0] + len(held[1]):
             held = self._held = None  # this group goes before the next but one is made
             first, end = self._range(z)
             held = self._held = first, self._group(first, end)
-        return held[1][z - held[0]]
+        return held[1][z - held[0]].copy()  # a program may change it
 
     def _group(self, first: int, end: int) -> np.ndarray:
         """Reads the planes from `first` on, or waits for them if that has begun. Begins to read the next group."""

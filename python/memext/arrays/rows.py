@@ -30,11 +30,11 @@ class Rows(Array):
         self.planes_of[key] = value
 
     def plane(self, z: int) -> np.ndarray:
-        """Reads row z, as [x]."""
+        """Reads row z, as [x]; -1 is the last one. Raises IndexError beyond the array."""
         return self.planes_of.plane(z)[0]
 
     def planes(self, z0: int, z1: int) -> np.ndarray:
-        """Reads rows z0 to z1 - 1, as [y][x]."""
+        """Reads rows z0 to z1 - 1, as [y][x]. Raises IndexError unless 0 <= z0 <= z1 <= shape[0]."""
         return self.planes_of.planes(z0, z1)[:, 0]
 
     def release(self) -> None:
