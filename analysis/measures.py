@@ -23,7 +23,7 @@ def per_step(run):
 
 
 def seconds(run):
-    return run.report["seconds"]
+    return run.seconds
 
 
 def gupdates(run):

@@ -147,6 +147,15 @@ def verdict_counts(found, decided):
     return ", ".join(how_many(sum(v.state == state for v in decided), word_of(state, found)) for state in claim.STATES)
 
 
+def history_of(folder):
+    """Paragraphs on how the measurements of a folder came about, if its history.txt has some: they hold for these results alone."""
+    path = Path(folder) / "history.txt"
+    return [part.strip().replace("\n", " ") for part in path.read_text().split("\n\n") if part.strip()] if path.exists() else []
+
+
+HISTORY = "What was changed after results were seen"
+
+
 def verdict_table(found, decided):
     rows = [[Raw(f'<span class="{v.state.replace(" ", "-")}">{word_of(v.state, found)}</span>'), v.finding, v.source, v.published, v.effect, v.rule, v.numbers, origin.runs_of(found, v.plans)] for v in decided]
     meanings = "".join(f"<li>{escape(word_of(state, found).capitalize())}: {escape(said)}</li>" for state, said in verdicts.MEANINGS.items())
@@ -192,7 +201,7 @@ def head(docs):
     at = lambda path: os.path.normpath(os.path.join(docs, path))  # noqa: E731
     return [
         "# Results", "",
-        "memext measures again what five papers found about problems larger than memory. `experiments/reproduce.sh --night` makes the runs and this page. With `--quick` it makes a shorter page in 20 minutes.", "",
+        "memext measures again what five papers found about problems larger than memory. `experiments/reproduce.sh --night` makes such runs and such a page on your machine. With `--quick` it makes a shorter page in 20 minutes.", "",
         f"The column `source` names a paper: `iwapt2016` and `slides` (H. Midorikawa), `japanese` (H. Midorikawa, H. Tan), `wavefront` (P.-N. Clauss, J. Gustedt, F. Suter) or `hhrt` (T. Endo). [papers.json]({at('../data/published/papers.json')}) has their titles. "
         "The source `memext` marks findings of memext's own.", "",
         f"[choosing.md]({at('choosing.md')}) explains backends and algorithms. The findings use these words:", "",
@@ -209,8 +218,8 @@ def head(docs):
     ]  # fmt: skip
 
 
-def markdown(found, decided, known=None, docs="."):
-    """The findings as one page of text. docs: the path from the page to the folder docs."""
+def markdown(found, decided, known=None, docs=".", history=()):
+    """The findings as one page of text. docs: the path from the page to the folder docs. history: history_of."""
     lines = head(docs)
     all_of_them = origin.sittings(found)
     lines += ["A session has all runs of one program on one machine. No ratio compares runs of two sessions.", ""] if len(all_of_them) > 1 else []
@@ -233,6 +242,7 @@ def markdown(found, decided, known=None, docs="."):
             lines += [cells(["finding", "source", "published", "measured here", "rule", "numbers", "runs"]), "| --- | --- | --- | --- | --- | --- | --- |", *(cells([v.finding, v.source, v.published, v.effect, v.rule, v.numbers, origin.runs_of(found, v.plans)]) for v in rows), ""]
     if asked := pilots.rows(found):
         lines += ["## Rounds", "", pilots.EXPLAINED, "", cells(pilots.HEAD), "|" + " --- |" * len(pilots.HEAD), *(cells(row) for row in asked), ""]
+    lines += [f"## {HISTORY}", "", *(line for t in history for line in (t, ""))] if history else []
     lines += ["## Predictions", "", *prediction_summary(found), ""] if prediction_summary(found) else []
     close = closeness.how_close(found)
     lines += [f"## {closeness.title(found)}", "", *(line for t in close for line in (t, ""))] if close else []
@@ -271,7 +281,7 @@ def build(folder, out, text=None):
     found, known = results.read_all(folder), published.read_all()
     if not found:
         raise SystemExit(f"report.py: {folder} holds neither */raw.jsonl nor packed results (*.jsonl.gz); name a results folder, or make one with experiments/run.py")
-    decided = verdicts.all_verdicts(found, known)
+    decided, history = verdicts.all_verdicts(found, known), history_of(folder)
     figures = out.parent / "figures"
     close = "".join(f"<p>{escape(t)}</p>\n" for t in closeness.how_close(found)) or "<p>Not run.</p>"
     scale = ", ".join(dict.fromkeys(p.scale for p in found.values()))
@@ -283,7 +293,7 @@ def build(folder, out, text=None):
 <h2>Where this was measured</h2>{where(found)}
 <h2 id="setups">What was run here, and what the papers ran</h2><ul>{"".join(f"<li>{escape(said)}</li>" for said in setups.lines(found, known))}</ul>
 <h2 id="findings">Findings of the papers, and what was measured here</h2>{"".join(shown(d, figures) for d in overview.findings(decided))}{verdict_table(found, decided)}
-{rounds(found)}<h2 id="predictions">Predicted against measured, and the tuner's regret</h2>{"".join(f"<p>{escape(t)}</p>" for t in prediction_summary(found))}{shown(overview.predicted(found), figures)}{shown(overview.regret(found), figures)}
+{rounds(found)}{"".join((f"<h3>{HISTORY}</h3>", *(f"<p>{escape(t)}</p>" for t in history))) if history else ""}<h2 id="predictions">Predicted against measured, and the tuner's regret</h2>{"".join(f"<p>{escape(t)}</p>" for t in prediction_summary(found))}{shown(overview.predicted(found), figures)}{shown(overview.regret(found), figures)}
 <h2 id="question">{closeness.title(found)}</h2>{close}
 <h2 id="figures">Figures</h2>{sections(found, known, figures)}
 <h2 id="rivals">memext compared with other tools</h2>{rivals.section(folder, figures)}
@@ -296,7 +306,7 @@ def build(folder, out, text=None):
     out.write_text(page)
     if text is not None:
         text.parent.mkdir(parents=True, exist_ok=True)
-        text.write_text(markdown(found, decided, known, os.path.relpath(ROOT / "docs", text.resolve().parent)))
+        text.write_text(markdown(found, decided, known, os.path.relpath(ROOT / "docs", text.resolve().parent), history))
     return decided
 
 

@@ -115,8 +115,13 @@ class Run:
         return self.report.get("steps_done", 0)
 
     @property
+    def seconds(self):
+        """From the first step until the result is on the storage: an algorithm without commits writes back what a mapping has in memory when its steps are over."""
+        return self.report["seconds"] + ((self.report.get("phases") or {}).get("finish") or {}).get("seconds", 0.0)
+
+    @property
     def seconds_per_step(self):
-        return self.report["seconds"] / self.steps if self.steps else None
+        return self.seconds / self.steps if self.steps else None
 
     @property
     def rate(self):

@@ -92,7 +92,8 @@ def _here(plan):
     if text := either(t for r in firsts if (t := accelerator(r))):
         parts.append(text)
     slow = either(spaced(t) for r in firsts if (t := throttle(r)))
-    parts.append(f"device limited to {slow} a second each way" if slow else "device not limited")
+    free = " or not limited" if any(not throttle(r) for r in firsts) else ""
+    parts.append(f"device limited to {slow} a second each way{free}" if slow else "device not limited")
     return "; ".join(parts)
 
 

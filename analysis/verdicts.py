@@ -128,7 +128,7 @@ RULES = (
     f"The table shows them in square brackets. Intervals of other measurements of a plan are as wide, and decide nothing.",
     f"These runs use other machines than the papers, so a value may miss the published one by {percent(TOLERANCE)}. If a paper publishes a difference (7 % longer), that difference may be missed by {percent(TOLERANCE)}. "
     "Values that are counted, not timed, are exact, and one run decides.",
-    "A time is that of the steps, from Buffers that lie on the storage to the last commit. Making the Buffers is not in it. If runs have different numbers of steps, the time of a step is compared; normal execution has fewer. "
+    "A time is that of the steps, and of writing back what the last of them left in memory. Making the Buffers is not in it. On a mapping, a part of the initial grid may still be in memory when the steps begin, and its writing may be in the time. If runs have different numbers of steps, the time of a step is compared; normal execution has fewer. "
     "Runs on aio, uring and mmap commit after each sweep, if their algorithm can be resumed. The papers' programs and swap never commit. What that costs mmap is a finding of its own. Unless it is confirmed, a part of mmap's distance from aio may come from commits.",
     "In plans with mmap or swap, runs with a memory limit have Linux's default read-ahead (128 KiB), and dirty limits of 10 and 20 % of the memory limit. Runs with this machine's own dirty limits stand beside them under another name. "
     "Other plans keep this machine's settings: aio and uring bypass the page cache. "
@@ -137,13 +137,7 @@ RULES = (
     "Normal execution computes one step a pass through DRAM. The runs through Blocks take a slab of planes, four for each thread, through all steps of a sweep. Where a cache holds the slab, part of their speed is temporal blocking in cache. "
     "Neither normal execution nor the papers' programs have that. The finding on Blocks that are computed step by step shows how much it is. "
     "`What was run` names the plans whose device is limited. In the others it runs at full speed. A device that is faster beside its cores than the papers' were beside theirs takes a smaller share of the time.",
-    "If a plan is measured several times, the measurement with the most rounds decides, whatever it shows. With equally many rounds the earlier measurement decides. The numbers of the others stand beside it, as `second measurement` and so on, by falling number of rounds. If the deciding measurement has none of the runs that a finding compares, the next one that has them decides it, and its numbers come first. "
-    "The first of these rules was made after fig05 had been measured twice, and the second after fig7b had been. Another measurement of fig05, of 11 rounds on the AMD EPYC, was not kept, so the page cannot show it. "
-    "fig06 and fig12 were measured a third time, because two measurements of each had left findings undecided. "
-    "The exception for runs of less than 2 s, given below, was also made after results were seen. It decided one finding: that temporal blocking shortens a run. "
-    "Readers compared this page with the papers, and some rows and plans were changed for that. Rows: aio2 no longer counts among the fastest versions of Fig. 12, since the paper does not name it. Only aio5y counts in the finding that the computation takes most of the time, since the paper shows its parts alone. "
-    "The bytes that mmap and swap read are two findings instead of one. The finding on the tuner's choice rests on plan regret alone, and not on the choices by hand of other plans. "
-    "Plan fig22: the bt of manual choice was doubled and the limit of its device was removed; earlier results are in the repository's history. New rows: Blocks that are computed step by step, swap reads the most bytes, Fig. 18 along y, the gain on crest6, and mmap's distance by the share of Blocks.",
+    "If a plan is measured several times, the measurement with the most rounds decides, whatever it shows. With equally many rounds the earlier measurement decides. The numbers of the others stand beside it, as `second measurement` and so on, by falling number of rounds. If the deciding measurement has none of the runs that a finding compares, the next one that has them decides it, and its numbers come first.",
     "The papers' problems are larger. So compare order and ratio: a finding that does not hold here is not refuted at the papers' size.",
     "The verdicts:",
 )

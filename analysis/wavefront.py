@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The wavefront paper's claims (Clauss, Gustedt, Suter 2008), decided from the records of experiments/plans/wavefront by the rules of all findings (claim.py):
-ratios of paired repeats have an interval, and fewer than five repeats decide nothing.
+"""The wavefront paper's claims (Clauss, Gustedt, Suter 2008), decided from the records of experiments/plans/wavefront by rules of their own:
+ratios of paired repeats have an interval of 95 % each, and fewer than five repeats decide nothing. docs/results.md has other runs and stricter rules.
 
     python3 -m analysis.wavefront results/quick/wavefront/raw.jsonl
 """
@@ -20,17 +20,18 @@ TABLE_1 = {4096: 512, 512: 32 << 10, 64: 2 << 20, 8: 128 << 20}  # bytes of copi
 
 
 def records(path):
-    """The completed runs of a raw.jsonl."""
+    """The completed runs of the newest program in a raw.jsonl."""
     lines = (json.loads(line) for line in Path(path).read_text().splitlines() if line.strip())
-    return [r for r in lines if r.get("kind") == "run" and r["status"] == "done" and r["report"]]
+    runs = [r for r in lines if r.get("kind") == "run"]
+    return [r for r in runs if r["program"] == runs[-1]["program"] and r["status"] == "done" and r["report"]]
 
 
 def repeats(runs, **params):
-    """{id: {repeat: seconds of an iteration}} of the runs with these parameters."""
+    """{id: {round: seconds of an iteration}} of the runs with these parameters. A round is a repeat within one start of run.py."""
     found = {}
     for r in runs:
         if all(r["params"].get(k) == v for k, v in params.items()) and r["report"].get("seconds_per_wave"):
-            found.setdefault(r["id"], {})[r["repeat"]] = r["report"]["seconds_per_wave"]
+            found.setdefault(r["id"], {})[r.get("session"), r["repeat"]] = r["report"]["seconds_per_wave"]
     return found
 
 

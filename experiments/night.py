@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures the papers' comparisons plan by plan, so that nights add up: the results of a plan are packed into data/results when it is complete.
+"""Measures the papers' comparisons plan by plan, so that nights add up: the results of a plan are packed into RESULTS/packed when it is complete.
 
     experiments/night.py [PLAN...] [--data DIR] [--results DIR] [--packed DIR] [--minutes M] [--again] [--list]
 
@@ -46,13 +46,15 @@ def options(argv):
     p.add_argument("plans", nargs="*", metavar="PLAN", help="plans to run (default: those that are not packed yet)")
     p.add_argument("--data", type=Path, help="directory on the storage to measure (default: that of experiments/run.py)")
     p.add_argument("--results", type=Path, default=ROOT / "results" / SCALE, help="folder for the raw results (default: results/night)")
-    p.add_argument("--packed", type=Path, default=ROOT / "data" / "results", help="folder for the packed results (default: data/results)")
+    p.add_argument("--packed", type=Path, help="folder for the packed results (default: packed in the folder of --results). data/results has those that are published")
     p.add_argument("--memext", type=Path, default=ROOT / "build" / "release" / "memext", help="the memext command to measure (default: build/release/memext)")
     p.add_argument("--minutes", type=float, default=MINUTES, help="time limit of each plan in minutes (default: %(default)g)")
     p.add_argument("--core-latency", type=distance.limit, metavar="NS", help="a number or auto, passed on to experiments/run.py: wait until the cores are near to each other")
     p.add_argument("--again", action="store_true", help="run plans that are packed already, too")
     p.add_argument("--list", action="store_true", help="print which plans are packed and which are left, and run nothing")
-    return p.parse_args(argv)
+    o = p.parse_args(argv)
+    o.packed = o.packed or o.results / "packed"
+    return o
 
 
 def band_width(band):

@@ -5,7 +5,7 @@
 #     experiments/reproduce.sh --quick      20 minutes (default). On small problems it decides which way is faster, where the difference is more than twofold and the machine is quiet. The rest is undecided in a quick run
 #     experiments/reproduce.sh --thorough   small problems with all points and many repeats, to decide what --quick leaves undecided: takes hours
 #     experiments/reproduce.sh --night      the plans one by one, each within 50 minutes; takes several nights. Plans that decide numbers are repeated as often as their scatter needs, other plans
-#                                           9 times. Packs the results of each complete plan into data/results, and writes docs/results.md from data/results (experiments/night.py)
+#                                           9 times. Packs the results of each complete plan into results/night/packed (experiments/night.py), and makes the report from them
 #     experiments/reproduce.sh --full       the papers' sizes: needs their memory and flash, and takes hours to days
 #
 # --data DIR: directory on the storage to measure (default: $MEMEXT_DATA or /var/tmp/memext-experiments). If you interrupt the script, or want more repeats, start the same command again: it continues.
@@ -99,10 +99,10 @@ if [ "$scale" = night ]; then
     [ -n "$system" ] || mx_die "--night needs memory limits and settings of Linux, which --no-system forbids; leave one of the two out"
     [ -z "$rivals" ] || mx_die "--night does not measure rivals; use --thorough --rivals"
     "$mx_python" "$mx_root/experiments/night.py" --core-latency auto "${rest[@]+"${rest[@]}"}" || [ $? -eq "$out_of_time" ] || mx_die "the night was interrupted; start the same command again to continue"
-    report "$mx_root/data/results" -o "$mx_root/results/night/report.html" --markdown "$mx_root/docs/results.md"
+    report "$mx_root/results/night/packed" -o "$mx_root/results/night/report.html" --markdown "$mx_root/results/night/results.md"
     exit
 elif [ -n "$named" ]; then
-    run_plans
+    run_plans || [ $? -eq "$out_of_time" ]
 elif [ "$scale" = quick ]; then
     for group in "${groups[@]}" "${others[*]}"; do
         if [ "$(minutes_left)" -lt 1 ]; then
@@ -114,7 +114,7 @@ elif [ "$scale" = quick ]; then
     done
 else
     # shellcheck disable=SC2086
-    run_plans ${groups[*]} "${others[@]}"
+    run_plans ${groups[*]} "${others[@]}" || [ $? -eq "$out_of_time" ]
 fi
 if [ -n "$rivals" ]; then
     "$mx_python" "$mx_root/experiments/rivals/run.py" "--${scale/thorough/full}" --output "$mx_root/results/$scale/rivals" --data "$data" $([ -n "$system" ] || echo --no-system)

@@ -23,6 +23,10 @@ def gap_of(group):
 
 
 def short_of(*groups):
+    """Why times of these groups do not decide: some of their runs failed, or they are too short; "" if they do. The slow runs may be those that failed."""
+    lost, made = (sum(map(len, runs)) for runs in zip(*((g.failures, g.runs) for g in groups if g is not None)))
+    if lost:
+        return f"{lost} of {made} runs failed"
     times = [median([r.report["seconds"] for r in g.done]) for g in groups if g.done and "seconds" in g.done[0].report]
     return f"runs of {min(times):.1f} s are {TOO_SHORT}" if times and min(times) < LEAST_SECONDS else ""
 

@@ -28,7 +28,7 @@ def hhrt_one(results, known):
         return []
     best = best_of([g for k, g in groups.items() if k > 1], gupdates, max)
     v = known["hhrt"].value
-    gap = gap_of(groups[1]) or short_of(groups[1])
+    gap = gap_of(groups[1]) or short_of(*[g for g in groups.values() if g.done])
     parts = [part("speed of k = 1 / best k", quotient(by_repeat(groups[1], gupdates), best), no_more_than(near(v("k1-96gib") / v("best-96gib"))), gap)]
     inside = results["hhrt"].one(place="inside")
     if not gap_of(groups[1]) and not gap_of(inside):

@@ -4,8 +4,9 @@ import math
 
 from analysis import checks, predictions
 from analysis.claim import CONFIRMED, EACH_LEVEL, REFUTED, UNDECIDED, Band, Part, percent
-from analysis.claims.comparing import PREDICTION_ERROR, REGRET, VISIBLE, compare, part, short_of
-from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, by_repeat, rank_rounds
+from analysis.claims.comparing import PREDICTION_ERROR, REGRET, VISIBLE, compare, part
+from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, rank_rounds
+from analysis.measures import seconds
 from analysis.seen import seen
 from analysis.stats import median
 
@@ -63,7 +64,7 @@ def prediction(results, known):
 
 
 def regret(results, known):
-    """Judges the regrets. As with predictions, choices with too few repeats count only if no choice has enough."""
+    """Compares each choice with each other plan of its problem. As with predictions, choices with too few repeats count only if no choice has enough."""
     found = predictions.study(results)
     enough = [r for r in found if len(r.ratios) >= LEAST_PAIRS]
-    return [part(f"{r.label}, blk / best of {r.plans} plans", r.ratios, Band(0.0, REGRET), short_of(*r.groups)) for r in enough or found]
+    return [compare(f"{r.label}, blk / {other.id}", r.groups[0], other, seconds, Band(0.0, REGRET)) for r in enough or found for other in r.groups[1:]]

@@ -49,7 +49,7 @@ def wave_tile(results, known):
             continue
         best = best_of(groups[1:-1])
         for end, name in ((groups[0], "smallest"), (groups[-1], "largest")):
-            yield part(f"{layout}, best tile between the extremes / {name}", quotient(best, by_repeat(end, seconds)), SMALLER, gap_of(end) or short_of(end))
+            yield part(f"{layout}, best tile between the extremes / {name}", quotient(best, by_repeat(end, seconds)), SMALLER, gap_of(end) or short_of(*[g for g in groups if g.done]))
 
 
 def _is_chained(group):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Questions on advice: of madvise and of posix_fadvise."""
-from .study import HUGE, NONE, SCHEDULE, URING, Effect, Question, device_reads, faults, major_faults, of_report, read_ratio, report, several, step_ms, sweeps, table, take, takes, written_ratio
+from .study import HUGE, NONE, SCHEDULE, URING, Effect, Question, device_reads, faults, major_faults, of_report, read_ratio, several, step_ms, sweeps, table, take, takes, written_ratio
 
 ADVICES = ("none", "sequential", "random", "hugepage", "schedule")
 PARTS, PARTS_ADVISED = "mmap-skewed-min-none", "mmap-skewed-min-schedule"

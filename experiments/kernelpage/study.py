@@ -62,7 +62,7 @@ class Study:
         self.runs = {}
         for r in sorted(runs, key=lambda r: r["id"]):
             if r["key"] == last[r["id"]]:
-                self.runs.setdefault(r["id"], {})[r["repeat"]] = r
+                self.runs.setdefault(r["id"], {})[r.get("session", 0), r["repeat"]] = r  # a round is a repeat within one start of run.py
 
     def done(self, name):
         return {k: r for k, r in self.runs.get(name, {}).items() if r["status"] == "done"}

@@ -52,7 +52,7 @@ def gone(entry):
 
 def active_swaps():
     with open("/proc/swaps") as file:
-        return [line.split()[0].encode().decode("unicode_escape") for line in file.read().splitlines()[1:]]
+        return [re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), line.split()[0]) for line in file.read().splitlines()[1:]]
 
 
 def switch_off(path):
