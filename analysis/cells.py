@@ -49,7 +49,7 @@ TIMED = {per_step, seconds, gupdates, mflops}
 
 def is_short(*groups):
     """Do the runs of one of these groups take less than LEAST_SECONDS, in the median?"""
-    times = [group.stat(lambda r: r.report.get("seconds")) for group in groups]
+    times = [group.stat(lambda r: r.seconds if r.report.get("seconds") else None) for group in groups]
     return any(t is not None and t.median < LEAST_SECONDS for t in times)
 
 

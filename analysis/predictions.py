@@ -214,8 +214,8 @@ def regrets(results):
             same = [o for o in groups if _problem(o) == _problem(g) and (_free(g.done[0]) or all(o.done[0].report["plan"][k] == p[k] for k in ("algorithm", "engine")))]
             rivals = {_choice(o): o for o in same if o is not g and _choice(o) != _choice(g)}
             if rivals:
-                mine = by_repeat(g, lambda r: r.report["seconds"])
-                best = best_of([mine, *(by_repeat(o, lambda r: r.report["seconds"]) for o in rivals.values())])
+                mine = by_repeat(g, lambda r: r.seconds)
+                best = best_of([mine, *(by_repeat(o, lambda r: r.seconds) for o in rivals.values())])
                 yield Regret(f"{plan.name} {g.id}", len(rivals) + 1, {k: v / best[k] for k, v in mine.items()}, (g, *rivals.values()))
 
 

@@ -131,7 +131,7 @@ def configuration(group):
     first = group.done[0]
     p, q = first.report.get("problem") or {}, first.report.get("plan") or {}
     grid = f"{p['nx']} x {p['ny']} x {p['nz']}" if "nx" in p else f"{p['rows']} x {p['cols']}" if {"rows", "cols"} <= set(p) else ""
-    seconds = sorted(s for r in group.done if (s := r.report.get("seconds")))
+    seconds = sorted(r.seconds for r in group.done if r.report.get("seconds"))
     took = f"{median(seconds):.3g} ({seconds[0]:.3g} to {seconds[-1]:.3g})" if seconds else ""
     block = f"{q['by']} x {q['bz']}" if q.get("by") and q.get("bz") and q.get("algorithm") != "direct" else ""
     algorithm = ", ".join(q[name] for name in ("algorithm", "layout") if q.get(name))

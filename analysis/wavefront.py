@@ -29,7 +29,7 @@ def records(path):
 def repeats(runs, **params):
     """{id: {round: seconds of an iteration}} of the runs with these parameters. A round is a repeat within one start of run.py."""
     found = {}
-    for r in runs:
+    for r in {(r["id"], r["repeat"]): r for r in runs}.values():
         if all(r["params"].get(k) == v for k, v in params.items()) and r["report"].get("seconds_per_wave"):
             found.setdefault(r["id"], {})[r.get("session"), r["repeat"]] = r["report"]["seconds_per_wave"]
     return found

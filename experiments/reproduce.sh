@@ -99,6 +99,7 @@ if [ "$scale" = night ]; then
     [ -n "$system" ] || mx_die "--night needs memory limits and settings of Linux, which --no-system forbids; leave one of the two out"
     [ -z "$rivals" ] || mx_die "--night does not measure rivals; use --thorough --rivals"
     "$mx_python" "$mx_root/experiments/night.py" --core-latency auto "${rest[@]+"${rest[@]}"}" || [ $? -eq "$out_of_time" ] || mx_die "the night was interrupted; start the same command again to continue"
+    [ -d "$mx_root/results/night/packed" ] || mx_die "no plan is complete yet; start the same command again to continue"
     report "$mx_root/results/night/packed" -o "$mx_root/results/night/report.html" --markdown "$mx_root/results/night/results.md"
     exit
 elif [ -n "$named" ]; then

@@ -19,7 +19,7 @@ def hhrt_speed(results, known):
     if gap:
         return [Part("best k / in memory", None, LARGER, gap)]
     best = best_of(groups, gupdates, max)
-    return [part("speed of the best k beyond the memory / inside", quotient(best, by_repeat(normal, gupdates)), no_less_than(near(known["hhrt"].value("relative-1.5"))), short_of(*[g for g in groups if g.done], normal))]
+    return [part("speed of the best k beyond the memory / inside", quotient(best, by_repeat(normal, gupdates)), no_less_than(near(known["hhrt"].value("relative-1.5"))), short_of(*groups, normal))]
 
 
 def hhrt_one(results, known):
@@ -28,7 +28,7 @@ def hhrt_one(results, known):
         return []
     best = best_of([g for k, g in groups.items() if k > 1], gupdates, max)
     v = known["hhrt"].value
-    gap = gap_of(groups[1]) or short_of(*[g for g in groups.values() if g.done])
+    gap = gap_of(groups[1]) or short_of(*groups.values())
     parts = [part("speed of k = 1 / best k", quotient(by_repeat(groups[1], gupdates), best), no_more_than(near(v("k1-96gib") / v("best-96gib"))), gap)]
     inside = results["hhrt"].one(place="inside")
     if not gap_of(groups[1]) and not gap_of(inside):
@@ -41,7 +41,7 @@ def _between_the_extremes(groups, name=""):
     if len(ks) < 3:
         return []
     best = best_of([groups[k] for k in ks[1:-1]], per_step)
-    return [part(f"{name}time of a step, best k between the extremes / k = {k}", quotient(best, by_repeat(groups[k], per_step)), SMALLER, gap_of(groups[k]) or short_of(*[g for g in groups.values() if g.done])) for k in (ks[0], ks[-1])]
+    return [part(f"{name}time of a step, best k between the extremes / k = {k}", quotient(best, by_repeat(groups[k], per_step)), SMALLER, gap_of(groups[k]) or short_of(*groups.values())) for k in (ks[0], ks[-1])]
 
 
 def hhrt_optimum(results, known):

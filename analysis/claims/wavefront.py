@@ -26,7 +26,7 @@ def _layout(results, layout, sequential=False):
 
 def _layouts(results, label, a, b, band):
     gap = NOT_RUN if not a or not b else next((f for g in (*a, *b) if (f := gap_of(g)) and not any(x.done for x in a)), "")
-    return [part(label, quotient(best_of(a), best_of(b)), band, gap or short_of(*[g for g in (*a, *b) if g.done]))] if gap != NOT_RUN else [Part(label, None, band, NOT_RUN)]
+    return [part(label, quotient(best_of(a), best_of(b)), band, gap or short_of(*a, *b))] if gap != NOT_RUN else [Part(label, None, band, NOT_RUN)]
 
 
 def wave_rows(results, known):
@@ -49,7 +49,7 @@ def wave_tile(results, known):
             continue
         best = best_of(groups[1:-1])
         for end, name in ((groups[0], "smallest"), (groups[-1], "largest")):
-            yield part(f"{layout}, best tile between the extremes / {name}", quotient(best, by_repeat(end, seconds)), SMALLER, gap_of(end) or short_of(*[g for g in groups if g.done]))
+            yield part(f"{layout}, best tile between the extremes / {name}", quotient(best, by_repeat(end, seconds)), SMALLER, gap_of(end) or short_of(*groups))
 
 
 def _is_chained(group):

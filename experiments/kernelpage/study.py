@@ -59,10 +59,10 @@ class Study:
         if not runs:
             raise SystemExit(f"kernel.py: no runs in {folder}; experiments/kernel.py --run makes them")
         last = {r["id"]: r["key"] for r in runs}
+        newest = {(r["id"], r["repeat"]): r for r in runs if r["key"] == last[r["id"]]}
         self.runs = {}
-        for r in sorted(runs, key=lambda r: r["id"]):
-            if r["key"] == last[r["id"]]:
-                self.runs.setdefault(r["id"], {})[r.get("session", 0), r["repeat"]] = r  # a round is a repeat within one start of run.py
+        for (name, repeat), r in sorted(newest.items(), key=lambda item: item[0]):
+            self.runs.setdefault(name, {})[r.get("session", 0), repeat] = r  # a round is a repeat within one start of run.py
 
     def done(self, name):
         return {k: r for k, r in self.runs.get(name, {}).items() if r["status"] == "done"}

@@ -27,7 +27,7 @@ def _say(text: str) -> None:
 def _view(words: argparse.Namespace) -> None:
     out = words.output or pathlib.Path(pathlib.Path(words.path).name or "memext").with_suffix(".png")
     if words.output is None and out.exists() and not is_picture_of_view(out):
-        raise memext.MemextError(f"{out} exists, and memext view did not make it: name the picture with -o, or move that file", errno.EEXIST)
+        raise memext.MemextError(f"{out} exists, and is no picture that this memext view has made: name another with -o, or move that file", errno.EEXIST)
     memext.view(words.path, out, words.dataset)
     _say(str(out))
 

@@ -35,14 +35,18 @@ def new_why() -> Any:
 
 
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)")
+_COMMAND = re.compile(r"\bmemext (?:run|tune|export|info|view|kernel|wavefront)\b")
 
 
 def in_keywords(text: str) -> str:
-    """A sentence of the library, which names options of the command, with the keywords of Run in their place: "lower --queue-depth" becomes "lower queue_depth=". Options without such a keyword stay as they are."""
+    """A sentence of the library, which names options of the command, with the keywords of Run in their place: "lower --queue-depth" becomes "lower queue_depth=". Options without
+    such a keyword, and those of a whole command, stay as they are."""
     def keyword(found: re.Match[str]) -> str:
         name = found[1].replace("-", "_")
-        return name + "=" if name in OPTIONS else found[0]
-    return _OPTION.sub(keyword, text)
+        return found[0] if name not in OPTIONS else f"{name}=True" if OPTIONS[name][0] == "True" else f"{name}="
+    command = _COMMAND.search(text)
+    end = command.start() if command else len(text)
+    return _OPTION.sub(keyword, text[:end]) + text[end:]
 
 
 def sentence(why: Any) -> str:

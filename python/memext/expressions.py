@@ -80,7 +80,7 @@ def common(*nodes: Node) -> str:
     if "float" in kinds:
         return "float" if all(is_number(n) for n in nodes) else "f8"
     if "uint" in kinds:
-        if any(n.lo < 0 for n in nodes):
+        if any(n.lo < 0 and (n.of_cells or (n.lo, n.hi) != INT64) for n in nodes):  # of coordinates that wrap the cast has the bits
             raise Untranslatable("a uint64 value and an integer that may be negative have no common integer type: convert one of them, with np.uint64() or int()")
         return "uint"
     if "int" in kinds and any(is_number(n) and not INT64[0] <= n.lo <= n.hi <= INT64[1] for n in nodes):

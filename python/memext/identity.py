@@ -17,6 +17,7 @@ from typing import Any, Callable
 import numpy as np
 
 from .arrays import Array, Unchanged, noted
+from .errors import MemextError
 from .formats import as_array
 from .values import Values
 
@@ -38,6 +39,8 @@ class Texts:
         """The text of a value. within: the ids of the objects that contain it."""
         if id(value) in within:
             return "..."
+        if type(value) in (bytes, bytearray) and len(value) > 4096:
+            return f"{type(value).__qualname__} {len(value)} {hashlib.blake2b(value, digest_size=8).hexdigest()}"
         if value is None or value is Ellipsis or type(value) in (bool, int, float, complex, str, bytes, bytearray, range) or isinstance(value, np.generic) and value.dtype.kind != "O":
             return repr(value)
         within = (*within, id(value))
@@ -115,11 +118,21 @@ class Texts:
         return f"{name} {'' if _is_installed(kind.__module__) else self.of(kind, within)} {self._dict(state, within) if state else self._pickled(value, within)}"
 
     def _pickled(self, value: Any, within: tuple[int, ...]) -> str:
-        """What pickle would need to make an object again that has no attributes: decimal.Decimal, datetime, collections.deque, re.Pattern ... "" if it cannot be pickled."""
+        """What pickle would need to make an object again that has no attributes: decimal.Decimal, datetime, collections.deque, re.Pattern ... "" if it cannot be pickled. Of what has a buffer, such
+        as array.array, a hash of it."""
+        try:
+            with memoryview(value) as view:
+                if "O" in view.format:  # of objects it has addresses
+                    raise TypeError
+                return f"buffer {view.format} {view.shape} {hashlib.blake2b(view if view.contiguous else view.tobytes(), digest_size=8).hexdigest()}"
+        except (TypeError, ValueError):
+            pass
         try:
             reduce = copyreg.dispatch_table.get(type(value))
             parts = reduce(value) if reduce is not None else value.__reduce_ex__(2)
             return parts if isinstance(parts, str) else f"{[self.of(list(p) if i > 2 and p is not None else p, within) for i, p in enumerate(parts[:5])]}"
+        except MemextError:  # of a file that has changed
+            raise
         except Exception:  # an object's own code may raise anything
             return ""
 

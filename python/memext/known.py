@@ -400,10 +400,12 @@ class Taker:
         if type(value) is tuple or isinstance(value, tuple) and hasattr(value, "_fields"):
             return tuple.__new__(type(value), [self.take(v) for v in value])
         if isinstance(value, tuple) and hasattr(type(value), "n_sequence_fields"):  # sys.float_info, os.stat_result
-            names = [name for name in dir(value) if not name.startswith(("_", "n_")) and not callable(getattr(value, name))]
-            return collections.namedtuple(type(value).__name__, names)(*(self.take(getattr(value, name)) for name in names))
-        if isinstance(value, (dict, types.MappingProxyType)) and not hasattr(type(value), "__getattr__"):
-            made = {}
+            names = getattr(type(value), "__match_args__", ())
+            return (collections.namedtuple(type(value).__name__, names) if len(names) == len(value) else lambda *items: items)(*map(self.take, value))
+        if isinstance(value, tuple):
+            return tuple(map(self.take, value))
+        if isinstance(value, (dict, types.MappingProxyType)):
+            made = Attributes() if hasattr(type(value), "__getattr__") else {}
             self.copied(value, made)
             made.update((self.take(k), self.take(v)) for k, v in value.items())
             return made
@@ -439,6 +441,10 @@ class Taker:
         made = np.array(value)
         made.setflags(write=False)
         return made
+
+
+class Attributes(dict):
+    """A copy of a dictionary whose attributes are computed by code of the user, which no kernel can call."""
 
 
 class Large(Outside):

@@ -56,6 +56,12 @@ def begins_with(run: Any, info: Mapping[str, Any]) -> bool:
     return False
 
 
+def shows_own(run: Any) -> bool:
+    """Before the first step of a run: is the state in its place its own, which it will continue?"""
+    info = None if run.resume is False else run._look()
+    return info is not None and not begins_with(run, info)
+
+
 def check_place(problem: Any, source: Source | None, place: pathlib.Path) -> dict[str, Any]:
     """Refuses a new run that reads from the store that it would replace, unless fields of that store are given as they are. Returns the options that this
     needs."""

@@ -89,10 +89,10 @@ class Run:
         self._memory: dict[str, np.ndarray] | None = None
         self._process = os.getpid()
         self._mark: tuple[int, int] | None = None  # of the state that this run left, or found
-        self._met = False  # a criterion has ended the run in the store
-        self._unfinished = False  # its program was killed before the store said that it is done
+        self._met, self._unfinished = False, False  # a criterion has ended the run in the store; its program was killed before the store said that it is done
         self._edits, self._edits_made = Edits(self), 0  # _edits_made: of the state that is in the store
-        self._busy, self._left = False, False  # the library computes; the run has left a state itself: what it began with is needed no more
+        # The library computes; the run has left a state itself, so what it began with is needed no more; before its first step: the store in its place is its own.
+        self._busy, self._left, self._seen = False, False, False
         self._directory = os.getcwd()  # which all that has no absolute path is in, whatever the program does later
         self._device = device and os.path.join(self._directory, os.fsdecode(device))
         if isinstance(frame, str) and frame not in FRAMES or isinstance(frame, bool) or not isinstance(frame, (str, int, float, np.integer, np.floating)):
@@ -191,9 +191,9 @@ class Run:
             store = Store(self._place(), self._own)
         except MemextError as error:
             raise nothing if error.errno == errno.ENOENT and not self._worked else error from None
-        if not (self._worked or self._left) and not self._going_on():  # whose state is it?
+        if not (self._worked or self._left or self._busy or self._seen or replaced.shows_own(self)):
             raise nothing
-        self._worked |= not self._left
+        self._seen |= not self._busy
         if self._worked:
             self._check_mark(store.info)
         return store

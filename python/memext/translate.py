@@ -13,6 +13,7 @@ import inspect
 import itertools
 import math
 import operator
+import types
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
@@ -22,7 +23,7 @@ from . import expressions as ex
 from . import functions, lookup, several
 from .errors import KernelError
 from .expressions import Node, Untranslatable
-from .known import Function, Method, Outside, call_pure, called, changes, check_plain, is_pure, items_of
+from .known import Attributes, Function, Method, Outside, call_pure, called, changes, check_plain, is_pure, items_of
 from .nested import Nested, imported
 from .specials import SPECIALS, FieldRef, Special, node_of, special, symbolic
 
@@ -773,7 +774,9 @@ class _Scope:
     @staticmethod
     def change_by(function: Any, changed: Any, args: list, keywords: dict) -> Any:
         """Calls a method that changes a list, dictionary or set. None may compare or hash values of the cell, which are not known while the kernel is made."""
-        keys = [v for a in args for v in items_of(a)] if isinstance(changed, set) and function.__name__ == "update" else args if isinstance(changed, set) else \
+        if isinstance(changed, set) and function.__name__ == "update":
+            args = [a if isinstance(a, (set, frozenset)) else list(items_of(a)) for a in args]  # iterators are gone through once
+        keys = [v for a in args for v in a] if isinstance(changed, set) and function.__name__ == "update" else args if isinstance(changed, set) else \
             args[:1] if isinstance(changed, dict) and function.__name__ in ("pop", "setdefault") else []
         for key in keys:
             _hashable(key)
@@ -859,8 +862,9 @@ class _Scope:
             return self.on_attribute(node)
         except Untranslatable:
             thing = of.thing if isinstance(of, Outside) else of
-            absent = inspect.getattr_static(thing, name, _ABSENT) is _ABSENT and not hasattr(type(thing), "__getattr__")
-            if default and absent and type(thing).__getattribute__ is object.__getattribute__:
+            computed = isinstance(thing, Attributes) or hasattr(type(thing), "__getattr__") or isinstance(type(thing).__getattribute__, types.FunctionType)
+            absent = not hasattr(thing, name) if isinstance(thing, types.ModuleType) else not computed and inspect.getattr_static(thing, name, _ABSENT) is _ABSENT
+            if default and absent:
                 return default[0]
             raise
         finally:

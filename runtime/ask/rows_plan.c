@@ -10,7 +10,9 @@ const struct mx_option mx_rows_plan[] = {
      FIELD(dram_bytes), LIMITS(1 << 20, UINT64_MAX), .argument = "SIZE", .unit = "bytes",
      .initial = "the machine's memory, or its cgroup limit if that is less",
      .summary = "Memory that the run may use.",
-     .more = "Ranks on one machine share the default. With --resume the default is what the run had before."},
+     .more = "Ranks on one machine share the default. With --dram each has SIZE, and together they may have "
+             "no more than "
+             "the machine's memory. With --resume the default is what the run had before."},
     {"reserve", 0, MX_GROUP_PLAN, BOTH, 0, 1, .take = mx_ask_reserve, .argument = "SIZE|paper|auto",
      .value_at = mx_value_reserve, .range = "or a size", .unit = "bytes", .zero = "no reserve",
      .initial = "0 if --dram is given, else auto",

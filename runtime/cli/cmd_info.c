@@ -80,6 +80,28 @@ static void print(const struct mx_machine *m, json_t *all) {
     }
 }
 
+/* The report is no file that the run in this store reads. w: NULL, or the note of a wavefront. */
+static int check_report(const struct mx_options *o, const struct mx_stored *s, const struct mx_wf_note *w,
+                        mx_why *why) {
+    struct mx_file_word words[MX_NOTE_FILES + MX_WF_MATRICES + 1];
+    if (o->json == NULL || strcmp(o->json, "-") == 0) return 0;
+    size_t n = s->have_note ? mx_note_files(&s->note, words) : 0;
+    for (int m = 0; w != NULL && m < MX_WF_MATRICES; m++)
+        words[n++] = (struct mx_file_word){"the run's --input", w->inputs[m].path, MX_FILE_READ};
+    words[n++] = (struct mx_file_word){"--json", o->json, MX_FILE_WRITTEN};
+    return mx_output_check_names(words, n, why);
+}
+
+static int check_reports(const struct mx_options *o, const struct mx_sight *s, mx_why *why) {
+    mx_why none;
+    struct mx_stored *stored = calloc(1, sizeof *stored);
+    int err = stored == NULL ? mx_fail(why, -ENOMEM, "no memory for a store's note") : 0;
+    for (int32_t i = 0; i < s->n && err == 0; i++)
+        if (mx_stored_look(s->seen[i].path, &none, stored) == 0) err = check_report(o, stored, NULL, why);
+    free(stored);
+    return err;
+}
+
 /* What ranks were given with -d. 1: it is none. */
 static int info_sets(const struct mx_options *o, mx_why *why) {
     struct mx_sight s;
@@ -87,6 +109,7 @@ static int info_sets(const struct mx_options *o, mx_why *why) {
     if (!mx_is_base(o->place)) return 1;
     int err = mx_see_all(o->place, why, &s);
     if (err == 0 && !mx_are_sets(&s, o->place)) err = 1;
+    if (err == 0) err = check_reports(o, &s, why);
     if (err == 0 && !o->quiet && (o->json == NULL || strcmp(o->json, "-") != 0))
         err = mx_sets_print(&s, o->place, o->dram_bytes, why, stdout);
     if (err == 0 && o->json != NULL && (err = mx_sets_json(&s, o->place, why, &sets)) == 0) {
@@ -102,14 +125,9 @@ static int info_store(const struct mx_options *o, mx_why *why) {
     struct mx_stored *s = calloc(1, sizeof *s);
     int err =
         s != NULL ? mx_stored_look(o->place, why, s) : mx_fail(why, -ENOMEM, "no memory for a store's note");
-    if (err == 0 && s->have_note) {
-        struct mx_file_word words[MX_NOTE_FILES + 1];
-        size_t n = mx_note_files(&s->note, words);
-        words[n++] = (struct mx_file_word){"--json", o->json, MX_FILE_WRITTEN};
-        err = mx_output_check_names(words, n, why);
-    }
     struct mx_wf_note *w = err == 0 && s->wavefront ? calloc(1, sizeof *w) : NULL;
     if (w != NULL && mx_wf_note_parse(s->facts.note, s->facts.note_bytes, &s->why, w) < 0) free(w), w = NULL;
+    if (err == 0) err = check_report(o, s, w, why);
     if (err == 0 && !o->quiet && (o->json == NULL || strcmp(o->json, "-") != 0)) {
         mx_stored_print(s, o->place, o->dram_bytes, stdout);
         if (w != NULL) mx_wf_note_show(w, o->place, s->facts.in_use, stdout);

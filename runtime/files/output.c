@@ -107,7 +107,7 @@ static int refuse(const char *what, const char *path, int err, mx_why *why) {
         {-EROFS, "the file system is read-only; name another place"},
         {-ENAMETOOLONG, "the path is too long"},
         {-ENOTBLK, "it is a block device; name a file"},
-        {-ESTALE,
+        {-ENOTUNIQ,
          "another program has removed its temporary file; leave files whose names begin with a dot alone"},
         {-ENOSPC, "the file system is full; free space or name another place"},
         {-EDQUOT, "the disk quota is used up; free space or name another place"},
@@ -241,7 +241,7 @@ static int give_name(struct mx_output *o) {
     int err = o->temporary[0] == 0 ? link_temporary(o) : 0;
     if (err < 0) return err;
     if (!o->replace && lstat(o->path, &st) == 0) return -EEXIST;
-    if (!is_named(o->fd, o->temporary)) return -ESTALE; /* somebody has removed it, or taken its name */
+    if (!is_named(o->fd, o->temporary)) return -ENOTUNIQ; /* somebody has removed it, or taken its name */
     err = mx_retry(mx_sys->rename(o->temporary, o->path));
     if (err == 0) o->temporary[0] = 0;
     return err;
@@ -257,8 +257,8 @@ int mx_output_publish(struct mx_output *o, const char *what, mx_why *why) {
 }
 
 void mx_output_drop(struct mx_output *o) {
+    if (o->temporary[0] != 0 && is_named(o->fd, o->temporary)) mx_retry(mx_sys->unlink(o->temporary));
     if (o->fd >= 0) mx_sys->close(o->fd);
-    if (o->temporary[0] != 0) mx_retry(mx_sys->unlink(o->temporary));
     o->fd = -1;
     o->temporary[0] = 0;
 }

@@ -149,6 +149,10 @@ static void hash_text(XXH3_state_t *state, const char *text) {
     XXH3_128bits_update(state, text, strlen(text) + 1);
 }
 
+/* Where compilers find headers and their own parts. */
+static const char *const variables[] = {"CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX",
+                                        "LIBRARY_PATH"};
+
 int mx_cache_name(const struct compiler *c, const struct mx_text *source, const struct wanted *forms,
                   const char *cache, char *out, size_t capacity) {
     XXH3_state_t *state = XXH3_createState();
@@ -161,6 +165,10 @@ int mx_cache_name(const struct compiler *c, const struct mx_text *source, const 
     XXH3_128bits_update(state, c->version.data, c->version.bytes);
     hash_text(state, c->path);
     for (char *const *word = c->words; *word != NULL; word++) hash_text(state, *word);
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        const char *value = getenv(variables[i]);
+        hash_text(state, value != NULL ? value : "");
+    }
     for (int i = 0; i < N_FLAGS; i++) hash_text(state, mx_compiler_flags[i]);
     for (int32_t i = 0; i < forms->n; i++) {
         const struct mx_form *form = &mx_forms[forms->number[i]];
@@ -215,11 +223,12 @@ void mx_cache_release(const struct mx_cache_claim *claim, bool failed) {
     close(claim->fd);
 }
 
-/* The end of an object. The hash is of everything before it. */
+/* The end of an object, behind the names of the headers. The hash is of everything before it. */
 struct seal {
     char magic[8];
     uint64_t form;
     double cell_ns;
+    uint64_t names_bytes, headers; /* of the names, and a hash of these files */
     uint64_t hash;
 };
 static const char seal_magic[8] = "MXKERNEL";
@@ -227,6 +236,18 @@ static const char seal_magic[8] = "MXKERNEL";
 static uint64_t hash_of(const struct mx_text *text, const struct seal *seal) {
     const uint64_t of_seal = XXH3_64bits(seal, offsetof(struct seal, hash));
     return XXH3_64bits_withSeed(text->data, text->bytes, of_seal);
+}
+
+/* false: one of them cannot be read. */
+static bool hash_headers(const char *names, size_t bytes, uint64_t *hash) {
+    *hash = 0;
+    for (const char *name = names; name < names + bytes; name += strlen(name) + 1) {
+        struct mx_text text;
+        if (mx_text_read(name, "", NULL, &text) < 0) return false;
+        *hash = XXH3_64bits_withSeed(text.data, text.bytes, *hash);
+        free(text.data);
+    }
+    return true;
 }
 
 bool mx_cache_is_whole(const char *path, struct mx_built *out) {
@@ -240,24 +261,39 @@ bool mx_cache_is_whole(const char *path, struct mx_built *out) {
     if (whole) {
         memcpy(&seal, text.data + text.bytes - sizeof seal, sizeof seal);
         text.bytes -= sizeof seal;
+        uint64_t headers;
         whole = memcmp(seal.magic, seal_magic, sizeof seal_magic) == 0 && seal.form < MX_FORMS &&
-                seal.hash == hash_of(&text, &seal);
+                seal.hash == hash_of(&text, &seal) && seal.names_bytes <= text.bytes &&
+                (seal.names_bytes == 0 || text.data[text.bytes - 1] == 0) &&
+                hash_headers(text.data + text.bytes - seal.names_bytes, seal.names_bytes, &headers) &&
+                headers == seal.headers;
     }
     free(text.data);
     if (whole) *out = (struct mx_built){(int32_t)seal.form, seal.cell_ns};
     return whole;
 }
 
-int mx_cache_seal(const char *path, const struct mx_built *built) {
+int mx_cache_seal(const char *path, const struct mx_built *built, const struct mx_text *headers) {
     struct mx_text text;
+    struct seal seal = {
+        .form = (uint64_t)built->form, .cell_ns = built->cell_ns, .names_bytes = headers->bytes};
     int err = mx_text_read(path, "the compiled kernel", NULL, &text);
     if (err < 0) return err;
-    struct seal seal = {.form = (uint64_t)built->form, .cell_ns = built->cell_ns};
+    char *all = realloc(text.data, text.bytes + headers->bytes + 1);
+    if (all == NULL) return free(text.data), -ENOMEM;
+    if (headers->bytes > 0) memcpy(all + text.bytes, headers->data, headers->bytes);
+    const size_t before = text.bytes;
+    text.data = all, text.bytes += headers->bytes;
     memcpy(seal.magic, seal_magic, sizeof seal_magic);
+    /* A compiler that lists no headers, or one that cannot be read: an object that is never whole. */
+    if (headers->data == NULL || !hash_headers(all + before, headers->bytes, &seal.headers))
+        seal.form = MX_FORMS;
     seal.hash = hash_of(&text, &seal);
     int fd = mx_retry(open(path, O_WRONLY | O_CLOEXEC));
-    err = fd < 0 ? -errno : mx_write_all(fd, &seal, sizeof seal, (off_t)text.bytes);
-    if (err == 0 && fchmod(fd, 0700) < 0) err = -errno; /* a linker makes what the umask allows */
+    err = fd < 0 ? -errno : mx_write_all(fd, all + before, headers->bytes, (off_t)before);
+    if (err == 0) err = mx_write_all(fd, &seal, sizeof seal, (off_t)text.bytes);
+    /* A linker makes what the umask allows. Where modes do not change, the object is not found again. */
+    if (err == 0 && fchmod(fd, 0700) < 0) err = 0;
     if (fd >= 0 && close(fd) < 0 && err == 0) err = -errno;
     free(text.data);
     return err;

@@ -123,36 +123,30 @@ static int explain_status(const struct compiler *c, const struct mx_kernel_optio
 static const char *const whole_loops[] = {"-fno-tree-loop-distribution",
                                           "-fno-tree-loop-distribute-patterns"};
 
-/* Appends a word of CC, and returns how many words that takes. Of headers that -isystem or -idirafter find
- * compilers say nothing (compiler.c, listed_includes), so both become -I. */
-static int take_word(char *word, const char **out) {
-    static const char *const trusted[] = {"-isystem", "-idirafter"};
-    for (size_t i = 0; i < sizeof trusted / sizeof trusted[0]; i++) {
-        const size_t n = strlen(trusted[i]);
-        if (strncmp(word, trusted[i], n) != 0) continue;
-        out[0] = "-I", out[1] = word + n;
-        return word[n] != 0 ? 2 : 1;
-    }
-    return out[0] = word, 1;
-}
+/* What a compiler is started for. */
+enum work {
+    FIRST, /* the first form: it also lists the files that the text includes, but for those of the system */
+    OTHER, /* another form */
+    LIST   /* to list all files that the text includes, and nothing else */
+};
 
-/* Starts the compiler on a form. The list of included files is asked for once, of the first form. */
 static pid_t start(struct compiler *c, const struct names *n, const char *directory, int32_t number,
-                   bool first) {
+                   enum work work) {
     const struct mx_form *form = &mx_forms[number];
     const char *const own[] = {"-isystem", directory, "-x", "c", "-", "-o", n->object[number], "-lm"};
-    const char *const list[] = {"-MMD", "-MF", n->includes};
-    const char *words[2 * MAX_WORDS + N_FLAGS + MX_FORM_FLAGS + 16];
+    const char *const list[] = {work == LIST ? "-M" : "-MMD", "-MF", n->includes};
+    const char *words[MAX_WORDS + N_FLAGS + MX_FORM_FLAGS + 16];
     int k = 0;
-    for (char *const *word = c->words; *word != NULL; word++) k += take_word(*word, words + k);
+    for (; c->words[k] != NULL; k++) words[k] = c->words[k];
     for (int i = 0; i < N_FLAGS; i++) words[k++] = mx_compiler_flags[i];
     for (int i = 0; i < MX_FORM_FLAGS && form->flags[i] != NULL; i++) words[k++] = form->flags[i];
     if (c->wraps) words[k++] = "-fwrapv";
     if (c->gcc) words[k++] = "-ftrack-macro-expansion=0"; /* errors on the kernel's line */
     for (size_t i = 0; c->gcc && form->blocks && i < sizeof whole_loops / sizeof whole_loops[0]; i++)
         words[k++] = whole_loops[i];
-    for (size_t i = 0; first && i < sizeof list / sizeof list[0]; i++) words[k++] = list[i];
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) words[k++] = own[i];
+    for (size_t i = 0; work != OTHER && i < sizeof list / sizeof list[0]; i++) words[k++] = list[i];
+    const size_t n_own = sizeof own / sizeof own[0] - (work == LIST ? 3 : 0); /* without an object */
+    for (size_t i = 0; i < n_own; i++) words[k++] = own[i];
     words[k] = NULL;
     return mx_compiler_start(c->path, (char *const *)(uintptr_t)words, n->source, n->messages[number]);
 }
@@ -160,7 +154,7 @@ static pid_t start(struct compiler *c, const struct names *n, const char *direct
 /* The first form: what the compiler says of it is what the user hears. */
 static int compile_first(const struct mx_kernel_options *o, struct compiler *c, const struct mx_text *source,
                          const char *directory, const struct names *n, int32_t number, mx_why *why) {
-    const pid_t child = start(c, n, directory, number, true);
+    const pid_t child = start(c, n, directory, number, FIRST);
     const int status = child < 0 ? child : mx_compiler_wait(child, o->stop);
     struct mx_text messages = {0}, includes = {0};
     int err = 0;
@@ -187,6 +181,43 @@ static int compile_first(const struct mx_kernel_options *o, struct compiler *c, 
     return err;
 }
 
+static bool is_within(const char *path, const char *directory) {
+    const size_t n = strlen(directory);
+    return n > 0 && strncmp(path, directory, n) == 0 && path[n] == '/';
+}
+
+/* All headers that the text includes, as mx_cache_seal takes them: those of the system may change too.
+ * *list.data is NULL if the compiler does not list them. */
+static void list_headers(const struct mx_kernel_options *o, struct compiler *c, const char *directory,
+                         const struct names *n, int32_t number, struct mx_text *list) {
+    struct mx_text rules = {0};
+    char real[PATH_MAX]; /* as compilers name it, if it is a link */
+    if (realpath(directory, real) == NULL) real[0] = 0;
+    const pid_t child = start(c, n, directory, number, LIST);
+    *list = (struct mx_text){0};
+    if (child < 0 || mx_compiler_wait(child, o->stop) != 0 || mx_text_read(n->includes, "", NULL, &rules) < 0)
+        return;
+    char *to = rules.data;
+    const char *word = strchr(rules.data, ':');
+    for (word = word != NULL ? word + 1 : ""; *word != 0;) {
+        word += strspn(word, " \t\n");
+        if (word[0] == '\\' && word[1] == '\n') word += 2;
+        char *const begin = to;
+        while (*word != 0 && strchr(" \t\n", *word) == NULL) {
+            if (word[0] == '\\' && word[1] != 0 && strchr(" #", word[1]) != NULL) word++; /* as make has it */
+            *to++ = *word++;
+        }
+        const bool named = to > begin && begin[0] == '/';
+        if (*word != 0) word++; /* before what is written now */
+        *to = 0;
+        if (named && !is_within(begin, directory) && !is_within(begin, real))
+            to++;
+        else
+            to = begin; /* the text itself, and the copy of cell.h */
+    }
+    list->data = rules.data, list->bytes = (size_t)(to - rules.data);
+}
+
 /* Compiles the other forms, one after the other: compilers take more memory than a small run has. Says which
  * of all is the fastest, and how fast. One that does not compile is left out. */
 static int fastest(const struct mx_kernel_options *o, struct compiler *c, const char *directory,
@@ -199,10 +230,13 @@ static int fastest(const struct mx_kernel_options *o, struct compiler *c, const 
         const int32_t form = forms->number[i];
         if (mx_forms[form].blocks && !blocks) continue;
         if (mx_forms[form].rows > 1 && (!rows || mx_forms[form].blocks != in_blocks)) continue;
-        const pid_t child = start(c, n, directory, form, false);
+        const pid_t child = start(c, n, directory, form, OTHER);
         const int status = child < 0 ? child : mx_compiler_wait(child, o->stop);
         if (status == 256 + SIGINT || status == 256 + SIGTERM)
             return explain_status(c, o, "", status, "", why);
+        if (status != 0 && mx_cache_is_full(directory))
+            return mx_fail(why, -ENOSPC, "the kernel %.200s cannot be compiled in %.200s: the disk is full",
+                           o->path, directory);
         if (status != 0) continue;
         if (mx_forms[form].blocks) in_blocks = true;
         compiled[k] = form;
@@ -225,8 +259,11 @@ static int compile(const struct mx_kernel_options *o, struct compiler *c, const 
     *built = (struct mx_built){.form = forms->number[0]};
     if (err == 0) err = compile_first(o, c, source, directory, n, built->form, why);
     if (err == 0 && forms->n > 1) err = fastest(o, c, directory, n, forms, why, built);
-    if (err == 0 && (err = mx_cache_seal(n->object[built->form], built)) < 0)
+    struct mx_text headers = {0};
+    if (err == 0) list_headers(o, c, directory, n, forms->number[0], &headers);
+    if (err == 0 && (err = mx_cache_seal(n->object[built->form], built, &headers)) < 0)
         mx_fail(why, err, "the compiled kernel cannot be stored in %.300s: %s", directory, strerror(-err));
+    free(headers.data);
     free(n);
     return err;
 }

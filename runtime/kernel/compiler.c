@@ -32,36 +32,16 @@ const char *const mx_compiler_flags[N_FLAGS] = {"-O3",
                                                 "-Wall",
                                                 "-Werror=implicit-function-declaration"};
 
-/* "CPATH=..." with the directories of both variables; NULL: there are none. Compilers take headers that
- * C_INCLUDE_PATH finds for headers of the system, which mx_object_make trusts to stay as they are. Those of
- * CPATH they list. */
-static char *listed_includes(void) {
-    const char *listed = getenv("CPATH"), *trusted = getenv("C_INCLUDE_PATH");
-    if (trusted == NULL || trusted[0] == 0) trusted = listed, listed = NULL;
-    if (trusted == NULL || trusted[0] == 0) return NULL;
-    if (listed == NULL) listed = "";
-    const size_t bytes = strlen(listed) + strlen(trusted) + sizeof "CPATH=:";
-    char *out = malloc(bytes);
-    if (out != NULL) snprintf(out, bytes, "CPATH=%s%s%s", listed, listed[0] != 0 ? ":" : "", trusted);
-    return out;
-}
-
-static bool is_replaced(const char *variable) {
-    return strncmp(variable, "LC_ALL=", 7) == 0 || strncmp(variable, "CPATH=", 6) == 0 ||
-           strncmp(variable, "C_INCLUDE_PATH=", 15) == 0;
-}
-
 /* The child, or -errno. */
 pid_t mx_compiler_start(const char *path, char *const *words, const char *from, const char *to) {
     static char c_locale[] = "LC_ALL=C";
     size_t n = 0, kept = 0;
     while (environ[n] != NULL) n++;
-    char **environment = calloc(n + 3, sizeof *environment), *includes = listed_includes();
-    if (environment == NULL) return free(includes), -ENOMEM;
+    char **environment = calloc(n + 2, sizeof *environment);
+    if (environment == NULL) return -ENOMEM;
     for (size_t i = 0; i < n; i++)
-        if (!is_replaced(environ[i])) environment[kept++] = environ[i];
-    environment[kept++] = c_locale;
-    environment[kept] = includes;
+        if (strncmp(environ[i], "LC_ALL=", 7) != 0) environment[kept++] = environ[i];
+    environment[kept] = c_locale;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, all;
@@ -80,7 +60,6 @@ pid_t mx_compiler_start(const char *path, char *const *words, const char *from, 
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     free(environment);
-    free(includes);
     return err < 0 ? err : child;
 }
 

@@ -169,6 +169,7 @@ struct candidates {
     const char *const *path;
     const int32_t *number; /* of their forms */
     int32_t n;
+    uint64_t l2_bytes;
     double cell_ns; /* of the fastest, or of the first */
     struct mx_system system[MX_FORMS];
 };
@@ -258,8 +259,7 @@ static int measure(void *context, struct mx_isolated *report) {
     int err = mx_kernel_load(c->path[0], "", &report->why, &c->system[0], &handle);
     if (err < 0) return err;
     tile_size(&c->system[0], n);
-    const uint64_t l2 = l2_bytes();
-    const int64_t planes = far_planes(&c->system[0], n, l2);
+    const int64_t planes = far_planes(&c->system[0], n, c->l2_bytes);
     if ((err = mx_sample_make(&c->system[0], (const int64_t[3]){n[0], n[1], planes}, &far)) < 0) return err;
     const struct mx_sample near = first_planes(&far, n[2]);
     int32_t index[MX_FORMS], number[MX_FORMS];
@@ -277,7 +277,7 @@ static int measure(void *context, struct mx_isolated *report) {
     }
     const struct mx_system *s = &c->system[0];
     const bool one_field = s->n_field[0] == 1 && s->n_field[1] == 1;
-    const int32_t best = mx_forms_choose(number, left, time, one_field && l2 >= MX_LARGE_L2_BYTES);
+    const int32_t best = mx_forms_choose(number, left, time, one_field && c->l2_bytes >= MX_LARGE_L2_BYTES);
     c->cell_ns = time[best];
     return index[best];
 }
@@ -288,6 +288,7 @@ int32_t mx_forms_fastest(const char *const *path, const int32_t *number, int32_t
     if (c == MAP_FAILED) return 0;
     mx_why why = {""};
     c->path = path, c->number = number, c->n = n;
+    c->l2_bytes = l2_bytes(); /* here, since a child of fork may wait for ever for what hwloc locks */
     const int best = mx_isolate(measure, c, "the fastest form of the kernel", SECONDS, &why);
     if (isfinite(c->cell_ns) && c->cell_ns > 0) *cell_ns = c->cell_ns;
     munmap(c, sizeof *c);

@@ -157,6 +157,7 @@ struct mx_run {
     bool committed;         /* there is something to resume */
     bool sinks_known;       /* where a system's fields go */
     uint64_t checked_names; /* digest of the names of files that were checked last */
+    bool names_unknown;     /* a list of --sources was not read yet, which may name the file of the report */
     bool same_names; /* a written file is also another file of the run: the report must not go there either */
 
     /* run.c: the thread and what others see of it */

@@ -21,7 +21,9 @@ int mx_run_check_json_path(mx_run *r, mx_why *why) {
     return err;
 }
 
-bool mx_run_may_write_json(const mx_run *r) { return r->o.json != NULL && !r->same_names; }
+bool mx_run_may_write_json(const mx_run *r) {
+    return r->o.json != NULL && !r->same_names && !r->names_unknown;
+}
 
 void mx_run_print_plan(mx_run *r, FILE *to) {
     char *text = r->o.explain ? mx_tune_explain(&r->request, &r->tuned) : NULL;
@@ -53,7 +55,7 @@ static void tell_interrupted(const mx_run *r, struct mx_run_end *end) {
 static void tell_failed(const mx_run *r, int err, struct mx_run_end *end) {
     if (mx_run_is_silent(r)) return;
     snprintf(end->line[0], sizeof end->line[0], "%s", r->why.text[0] != 0 ? r->why.text : strerror(-err));
-    if (err < 0 && err != -EDOM && r->moving && r->committed && !r->note.pending)
+    if (err < 0 && err != -EDOM && r->moving && r->unobserved.err == 0 && r->committed && !r->note.pending)
         snprintf(end->line[1], sizeof end->line[1],
                  "step %lld of %lld is committed in %.600s; resume the run with --resume",
                  (long long)r->note.time, (long long)r->o.problem.nt, mx_run_committed_place(r));

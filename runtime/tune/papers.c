@@ -232,21 +232,22 @@ static bool fits_with(const struct job *open, const struct job *filed, int64_t b
     return mx_job_fits(open, m->by, m->bz, bt) || mx_job_fits(filed, m->by, m->bz, bt);
 }
 
-/* Returns the most time levels, up to `most`, for which there is room; 0 = none. Even and odd numbers may
- * differ: the last few are looked at one by one. */
+/* Returns the most time levels of whole steps, up to `most`, for which there is room; 0 = none. Even and odd
+ * numbers may differ: the last few are looked at one by one. */
 static int64_t fitting_levels(const struct job *open, const struct job *filed, int64_t most) {
     enum { ONE_BY_ONE = 64 };
-    int64_t low = 0, high = most;
+    const int64_t unit = mx_job_unit(open);
+    int64_t low = 0, high = most / unit;
     while (high - low > ONE_BY_ONE) {
         const int64_t middle = low + (high - low) / 2;
-        if (fits_with(open, filed, middle))
+        if (fits_with(open, filed, middle * unit))
             low = middle;
         else
             high = middle;
     }
-    int64_t bt = mx_min(high + ONE_BY_ONE, most);
-    while (bt > 0 && !fits_with(open, filed, bt)) bt--;
-    return bt;
+    int64_t k = mx_min(high + ONE_BY_ONE, most / unit);
+    while (k > 0 && !fits_with(open, filed, k * unit)) k--;
+    return k * unit;
 }
 
 /* Says what the Block needs at least, with slabs of one plane if they are open: with seams in DRAM, and where

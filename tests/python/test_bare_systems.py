@@ -63,7 +63,7 @@ def test_a_lock_that_is_held_is_no_lack_of_locks(memext, quick_place):
 def test_python_without_locks(mx, environment, quick_place, without_locks):
     program = """
 import sys, memext as mx
-for words, expected in (({}, "no_lock="), ({"no_lock": True}, None)):
+for words, expected in (({}, "no_lock=True"), ({"no_lock": True}, None)):
     try:
         with mx.Run(u="random", shape=(8, 8, 8), device=sys.argv[1], dram="64MiB", **words) as run:
             run.advance(1)

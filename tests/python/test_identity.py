@@ -391,4 +391,9 @@ def test_a_run_that_has_not_begun_shows_no_other_state(mx, quick_place):
     with pytest.raises(mx.MemextError, match="other values|another"):
         mx.Run(u=2 * u, device=quick_place, dram="64MiB")["u"]
     same = mx.Run(u=u, device=quick_place, dram="64MiB", keep=True)
-    assert np.array_equal(same["u"][...], mx.open(quick_place)["u"][...]) and same.step == 2
+    assert np.array_equal(same["u"][...], mx.open(quick_place)["u"][...])
+    same.close(keep=False)  # which has computed nothing, and removes nothing
+    assert mx.open(quick_place).step == 2
+    with pytest.raises(mx.MemextError, match="call advance"):
+        late = mx.Run(u=u, device=quick_place, dram="64MiB", keep=True)
+        late["u"][5] = 1

@@ -366,7 +366,7 @@ def command_lines():
 def test_one_compiles_for_all(memext, tmp_path):
     """Ranks need the same kernel at the same time: one compiles it, and the others wait. They end when they are asked to, and nothing is left."""
     compiler, log, go, cache = tmp_path / "compiler", tmp_path / "log", tmp_path / "go", tmp_path / "cache"
-    compiler.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exec cc --version\necho x >>{log}\nwhile [ ! -e {go} ]; do sleep 0.01; done\nexec cc "$@"\n')
+    compiler.write_text(f'#!/bin/sh\n[ "$1" = --version ] && exec cc --version\ncase "$*" in *" -M "*) ;; *) echo x >>{log} ;; esac\nwhile [ ! -e {go} ]; do sleep 0.01; done\nexec cc "$@"\n')
     compiler.chmod(0o755)
     (tmp_path / "kernel.c").write_text(GOOD)
     cache.mkdir()
@@ -420,14 +420,25 @@ def test_the_command_line(kernel, words):
     assert kernel("--help").returncode == 0
 
 
-@pytest.mark.parametrize("how", ["C_INCLUDE_PATH", "CPATH", "-isystem DIR", "-isystemDIR", "-IDIR"])
-def test_a_header_that_is_not_in_the_text_is_refused(memext, tmp_path, how):
-    """Whatever a compiler thinks of its directory: the object in the cache would not know that it has changed."""
-    (tmp_path / "headers").mkdir()
-    (tmp_path / "headers/rock.h").write_text("#define ROCK 0.5\n")
+@pytest.mark.parametrize("how", ["C_INCLUDE_PATH", "CPATH", "-isystem DIR", "-isystemDIR", "-idirafter DIR", "-IDIR"])
+def test_an_object_does_not_outlive_a_header(memext, tmp_path, how):
+    """A header that is not beside the kernel is refused, or the kernel is compiled again where it has changed, or is another one."""
     (tmp_path / "k.c").write_text("#include <rock.h>\n" + jacobi("SET(u, ROCK * AT(u, 0, 0, 0));"))
-    own = {how: str(tmp_path / "headers")} if how.endswith("PATH") else {"CC": "cc " + how.replace("DIR", str(tmp_path / "headers"))}
-    memext.refused("kernel", "build", tmp_path / "k.c", naming=["includes", "rock.h"], env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), **own})
+
+    def build(folder):
+        own = {how: str(tmp_path / folder)} if how.endswith("PATH") else {"CC": "cc " + how.replace("DIR", str(tmp_path / folder))}
+        return memext("kernel", "build", tmp_path / "k.c", env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), **own})
+
+    for folder in ("first", "second of two" if how == "C_INCLUDE_PATH" else "second"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "rock.h").write_text("#define ROCK 0.5\n")
+        done = build(folder)
+        if how in ("CPATH", "-IDIR"):
+            assert done.returncode == 2 and "includes" in done.stderr and "rock.h" in done.stderr, done.stderr
+            continue
+        assert "compiled by" in done.stdout and "compiled by" not in build(folder).stdout, done.stderr
+        (tmp_path / folder / "rock.h").write_text("#define ROCK 0.25\n")
+        assert "compiled by" in build(folder).stdout and "compiled by" not in build(folder).stdout
 
 
 def test_objects_are_found_again_whatever_the_umask(memext, tmp_path):

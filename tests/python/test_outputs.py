@@ -4,8 +4,8 @@ and emptied; and what is said when it fails."""
 import json
 import os
 import signal
+import shutil
 import subprocess
-import tempfile
 
 import numpy
 import pytest
@@ -413,7 +413,7 @@ def test_export_never_writes_over_what_the_run_began_with(memext, place, out):
 
 @needs_root
 def test_a_timeline_that_cannot_be_written_costs_no_result(memext, out, tmp_path):
-    """The result of a run without commits is there before the full disk is said; the store of a run with commits too."""
+    """The result of a run without commits is there before the full disk is said. A run with commits ends, and its store stays."""
     (tmp_path / "small").mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "memext-test", tmp_path / "small"], check=True)
     try:
@@ -424,17 +424,22 @@ def test_a_timeline_that_cannot_be_written_costs_no_result(memext, out, tmp_path
             done = memext("run", *words, "-o", out / f"{k}.npy", "-q", option, tmp_path / "small" / "t")
             assert done.returncode == 3 and done.stderr.strip(), done.stderr
             assert (out / f"{k}.npy").read_bytes() == (out / f"wanted{k}.npy").read_bytes() and files(tmp_path / "small") == []
+            assert "--resume" not in done.stderr
+        place = out.parent / "store.memext"
+        done = memext("run", "-n", 60, 60, 60, "-t", 600, "-d", place, "--plan", "stream by=60 bt=1", "-q", "--timeline", tmp_path / "small" / "t")
+        assert done.returncode == 3 and memext.run("--resume", "-d", place, "-t", 600)["status"] == "done", done.stderr
     finally:
         unmount(tmp_path / "small")
 
 
 @needs_root
-def test_results_in_a_directory_that_cannot_be_read(memext):
+def test_results_in_a_directory_that_cannot_be_read(build, open_place):
     """It may be written, by a user who is not root: the result is there, and the exit status says so."""
-    with tempfile.TemporaryDirectory() as folder:  # pytest's own are of root alone
-        os.chown(folder, 65534, 65534)
-        os.chmod(folder, 0o300)
-        words = ["run", *SMALL, "--backend", "dram", "-o", f"{folder}/u.npy", "-q"]
-        done = subprocess.run([memext.program, *map(str, words)], capture_output=True, text=True, user=65534, group=65534, extra_groups=[], cwd="/")
-        assert done.returncode == 0, done.stderr
-        assert numpy.load(f"{folder}/u.npy").shape == SHAPE
+    folder = open_place / "out"
+    folder.mkdir()
+    os.chown(folder, 65534, 65534)
+    folder.chmod(0o300)
+    words = [shutil.copy(build / "memext", open_place), "run", *SMALL, "--backend", "dram", "-o", folder / "u.npy", "-q"]
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, user=65534, group=65534, extra_groups=[], cwd="/")
+    assert done.returncode == 0, done.stderr
+    assert numpy.load(folder / "u.npy").shape == SHAPE

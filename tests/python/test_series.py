@@ -143,8 +143,7 @@ def test_files_of_a_stored_run_are_not_written_over(memext, quick_place, kernels
         for file in before:
             memext.refused("run", "--resume", "-d", place, "-t", 1, "-q", "--json", file, *ranks, naming=["never written", file.name])
             memext.refused("export", place, "-o", f"u={tmp_path / 'u.npy'}", "--json", file, naming=["never written", file.name])
-            if not ranks:
-                memext.refused("info", place, "--json", file, naming=["never written", file.name])
+            memext.refused("info", place, "--json", file, naming=["never written", file.name])
         memext.refused("export", place, "-o", f"u={series}", "--overwrite", naming=["never written"])
         memext.refused("run", "--kernel", kernel, "--param", f"a={series}", *GRID, "-t", 4, "--write-job", series, "--overwrite", naming=["never written"])
         assert {p: p.read_bytes() for p in before} == before

@@ -59,8 +59,8 @@ int mx_run_open_former_source(struct mx_run *r) {
 
 int mx_run_ask_parts(struct mx_run *r) {
     int err = mx_parts_take(r);
-    if (err < 0 && r->o.sources != NULL) r->same_names = true; /* nobody knows which files the list names */
-    if (err == 0) err = mx_run_check_names(r);                 /* all that they read is known now */
+    r->names_unknown &= err < 0;
+    if (err == 0) err = mx_run_check_names(r); /* all that they read is known now */
     if (err == 0 && r->resumed) err = mx_run_same_points(r);
     return err < 0 ? err : mx_parts_check(r);
 }

@@ -20,12 +20,15 @@ int mx_run_take_limits(struct mx_run *r) {
     const struct mx_machine *m = &r->report.machine;
     uint64_t visible = mx_machine_dram_bytes(m), limit = r->o.dram_bytes > 0 ? r->o.dram_bytes : visible;
     const int32_t here = mx_run_ranks_here(r);
-    const uint64_t share = visible / (uint64_t)here;
+    /* Ranks of one machine may have limits of their own, in containers: what they share for certain is its
+     * memory. */
+    const uint64_t share = mx_min(visible, m->memory_bytes / (uint64_t)here);
     char shared[80] = "";
     if (r->resumed && !mx_option_given(&r->o, "dram") && limit > share) limit = share;
-    if (r->o.dram_bytes == 0) limit = share;
+    if (r->o.dram_bytes == 0) limit = visible / (uint64_t)here;
     if (here > 1)
-        snprintf(shared, sizeof shared, ", of %s for %d ranks on this machine", mx_size(visible).text, here);
+        snprintf(shared, sizeof shared, ", of %s for %d ranks on this machine", mx_size(m->memory_bytes).text,
+                 here);
     if (limit > share && !mx_machine_is_described(&r->o)) {
         mx_fail(&r->why, -EINVAL,
                 "--dram %s is more than the %s that this process may use (the smaller of the machine's "

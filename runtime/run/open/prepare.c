@@ -66,6 +66,7 @@ int mx_run_request(struct mx_run *r) {
 
 int mx_run_make_ready(struct mx_run *r) {
     mx_run_begin_phase(r, "prepare", "", 0);
+    r->names_unknown = r->o.sources != NULL;
     int err = mx_run_check_names(r);
     if (err == 0) err = mx_run_request(r);
     if (err == 0) err = mx_run_plan(r);

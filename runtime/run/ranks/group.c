@@ -58,7 +58,7 @@ int mx_run_open_ranks(struct mx_run *r) {
     q->ranks = mx_link_ranks(q->link);
     q->planner = mx_ranks_planner(q->ranks);
     q->link_name = mx_link_name(q->link);
-    if (mx_option_given(&r->o, "ranks") && r->o.ranks != q->ranks)
+    if (!r->o.dry_run && mx_option_given(&r->o, "ranks") && r->o.ranks != q->ranks)
         return mx_fail(&r->why, -EINVAL,
                        "--ranks gives %lld, and the launcher has started %d: leave --ranks out, or give "
                        "--link local for ranks of this machine",

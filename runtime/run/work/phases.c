@@ -60,6 +60,7 @@ int mx_run_work(struct mx_run *r) {
     mx_parts_report(r);
     if (err == 0) err = mx_run_end_together(r);
     if (err == 0) err = timed(r, MX_PHASE_FINISH, mx_run_finish);
-    if (err == 0 && r->unobserved.err < 0) r->why = r->unobserved.why, err = r->unobserved.err;
+    if (err == 0 && r->unobserved.err < 0 && r->report.verified != 0)
+        r->why = r->unobserved.why, err = r->unobserved.err;
     return err;
 }

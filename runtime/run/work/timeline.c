@@ -73,7 +73,9 @@ int mx_run_stop_timeline(struct mx_run *r, int err) {
     if (observed == 0 && r->outputs.trace.fd >= 0)
         observed = mx_output_publish(&r->outputs.trace, "the trace", &why);
     if (err < 0 || observed == 0) return err;
-    if (mx_run_alone(r)) return r->unobserved.err = observed, r->unobserved.why = why, 0;
-    r->why = why; /* the other ranks hear of it */
+    /* A run that has commits ends here, and its store stays. */
+    if (mx_run_alone(r) && !mx_run_resumable(r))
+        return r->unobserved.err = observed, r->unobserved.why = why, 0;
+    r->why = why;
     return observed;
 }
