@@ -248,7 +248,7 @@ def markdown(found, decided, known=None, docs=".", history=()):
     lines += [f"## {closeness.title(found)}", "", *(line for t in close for line in (t, ""))] if close else []
     lost = [f"- {p.name} {r.id} #{r.repeat + 1}: {r.failure}" for p in found.values() for r in p.runs if not r.ok and not r.skipped]
     lines += ["## Failed runs", "", *(lost or ["None."]), ""]
-    lines += ["## Configurations", "", "All configurations whose runs completed. A Block is given by its rows and planes. Seconds are those of the steps: the median, and in brackets the least and the most.", ""]
+    lines += ["## Configurations", "", "All configurations whose runs completed. A Block is given by its rows and planes. Seconds are those of the steps, for mapped files with the last write-back: the median, and in brackets the least and the most.", ""]
     for p in found.values():
         if rows := setups.configurations(p):
             lines += [f"<details><summary>{p.name}</summary>", "", cells(setups.COLUMNS), "|" + " --- |" * len(setups.COLUMNS), *(cells(r) for r in rows), "", "</details>", ""]

@@ -27,7 +27,7 @@ def short_of(*groups):
     lost, made = (sum(map(len, runs)) for runs in zip(*((g.failures, g.runs) for g in groups if g is not None)))
     if lost:
         return f"{lost} of {made} runs failed"
-    times = [median([r.report["seconds"] for r in g.done]) for g in groups if g.done and "seconds" in g.done[0].report]
+    times = [median([seconds(r) for r in g.done]) for g in groups if g.done and "seconds" in g.done[0].report]
     return f"runs of {min(times):.1f} s are {TOO_SHORT}" if times and min(times) < LEAST_SECONDS else ""
 
 

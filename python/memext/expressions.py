@@ -69,8 +69,8 @@ def coordinate(name: str) -> Node:
     return Node("coordinate", (), "int", 0, MOST_COORDINATE, name)
 
 
-def common(*nodes: Node) -> str:
-    """The common type of these values."""
+def common(*nodes: Node, modulo: bool = False) -> str:
+    """The common type of these values. modulo: the operation has the same low bits for values that wrap."""
     kinds = {node.type for node in nodes}
     if "f8" in kinds:
         return "f8"
@@ -80,7 +80,7 @@ def common(*nodes: Node) -> str:
     if "float" in kinds:
         return "float" if all(is_number(n) for n in nodes) else "f8"
     if "uint" in kinds:
-        if any(n.lo < 0 and (n.of_cells or (n.lo, n.hi) != INT64) for n in nodes):  # of coordinates that wrap the cast has the bits
+        if any(n.lo < 0 and (n.of_cells or not modulo or (n.lo, n.hi) != INT64) for n in nodes):  # of coordinates that wrap the cast has the bits
             raise Untranslatable("a uint64 value and an integer that may be negative have no common integer type: convert one of them, with np.uint64() or int()")
         return "uint"
     if "int" in kinds and any(is_number(n) and not INT64[0] <= n.lo <= n.hi <= INT64[1] for n in nodes):
@@ -153,7 +153,7 @@ def binary(op: str, a: Node, b: Node) -> Node:
         if to in ("f8", "f4", "uint"):
             a, b = cast(a, to), cast(b, to)
         return Node(op, (a, b), "bool", 0, 1)
-    kind = common(a, b)
+    kind = common(a, b, modulo=op in ("+", "-", "*", "&", "|", "^"))
     if op in ("&", "|", "^"):
         if kind == "bool":
             return Node(op, (a, b), "bool", 0, 1)

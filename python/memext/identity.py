@@ -122,10 +122,10 @@ class Texts:
         as array.array, a hash of it."""
         try:
             with memoryview(value) as view:
-                if "O" in view.format:  # of objects it has addresses
+                if view.format.lstrip("@") not in set("?cbBhHiIlLqQnNefd"):  # which have addresses or padding
                     raise TypeError
-                return f"buffer {view.format} {view.shape} {hashlib.blake2b(view if view.contiguous else view.tobytes(), digest_size=8).hexdigest()}"
-        except (TypeError, ValueError):
+                return f"buffer {view.format} {view.shape} {hashlib.blake2b(view if view.c_contiguous else view.tobytes(), digest_size=8).hexdigest()}"
+        except (TypeError, ValueError, BufferError):
             pass
         try:
             reduce = copyreg.dispatch_table.get(type(value))

@@ -397,13 +397,10 @@ class Taker:
             self.copied(value, made)
             made.extend(self.take(v) for v in value)
             return made
-        if type(value) is tuple or isinstance(value, tuple) and hasattr(value, "_fields"):
+        if isinstance(value, tuple) and not hasattr(type(value), "n_sequence_fields"):
             return tuple.__new__(type(value), [self.take(v) for v in value])
-        if isinstance(value, tuple) and hasattr(type(value), "n_sequence_fields"):  # sys.float_info, os.stat_result
-            names = getattr(type(value), "__match_args__", ())
-            return (collections.namedtuple(type(value).__name__, names) if len(names) == len(value) else lambda *items: items)(*map(self.take, value))
-        if isinstance(value, tuple):
-            return tuple(map(self.take, value))
+        if isinstance(value, tuple) and len(names := getattr(type(value), "__match_args__", ())) == len(value):  # sys.float_info, but not os.stat_result
+            return collections.namedtuple(type(value).__name__, names)(*map(self.take, value))
         if isinstance(value, (dict, types.MappingProxyType)):
             made = Attributes() if hasattr(type(value), "__getattr__") else {}
             self.copied(value, made)

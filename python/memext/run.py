@@ -92,7 +92,7 @@ class Run:
         self._met, self._unfinished = False, False  # a criterion has ended the run in the store; its program was killed before the store said that it is done
         self._edits, self._edits_made = Edits(self), 0  # _edits_made: of the state that is in the store
         # The library computes; the run has left a state itself, so what it began with is needed no more; before its first step: the store in its place is its own.
-        self._busy, self._left, self._seen = False, False, False
+        self._busy, self._left, self._seen = False, False, None
         self._directory = os.getcwd()  # which all that has no absolute path is in, whatever the program does later
         self._device = device and os.path.join(self._directory, os.fsdecode(device))
         if isinstance(frame, str) and frame not in FRAMES or isinstance(frame, bool) or not isinstance(frame, (str, int, float, np.integer, np.floating)):
@@ -191,9 +191,9 @@ class Run:
             store = Store(self._place(), self._own)
         except MemextError as error:
             raise nothing if error.errno == errno.ENOENT and not self._worked else error from None
-        if not (self._worked or self._left or self._busy or self._seen or replaced.shows_own(self)):
+        if not (self._worked or self._left or self._busy or self._seen == _core.mark(store.info) or replaced.shows_own(self)):
             raise nothing
-        self._seen |= not self._busy
+        self._seen = self._seen if self._busy else _core.mark(store.info)
         if self._worked:
             self._check_mark(store.info)
         return store
@@ -456,7 +456,7 @@ class Run:
         self._over, self.keep = True, keep
         if os.getpid() != self._process:
             return  # a fork of the program: the store is the other's
-        if not keep and self.backend not in ANONYMOUS and (self._device is not None or self._temporary is not None) and self._worked and self._mark:
+        if not keep and self.backend not in ANONYMOUS and (self._device is not None or self._temporary is not None) and self._worked and self._mark and self.reports:
             try:
                 _core.discard(self._place(), *self._mark, bool(self._problem.extra.get("no_lock")))
             except MemextError as error:

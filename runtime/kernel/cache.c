@@ -165,10 +165,14 @@ int mx_cache_name(const struct compiler *c, const struct mx_text *source, const 
     XXH3_128bits_update(state, c->version.data, c->version.bytes);
     hash_text(state, c->path);
     for (char *const *word = c->words; *word != NULL; word++) hash_text(state, *word);
+    bool finds = c->words[1] != NULL; /* paths in there may be relative */
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
         const char *value = getenv(variables[i]);
         hash_text(state, value != NULL ? value : "");
+        finds |= value != NULL && value[0] != 0;
     }
+    char here[PATH_MAX];
+    if (finds && getcwd(here, sizeof here) != NULL) hash_text(state, here);
     for (int i = 0; i < N_FLAGS; i++) hash_text(state, mx_compiler_flags[i]);
     for (int32_t i = 0; i < forms->n; i++) {
         const struct mx_form *form = &mx_forms[forms->number[i]];

@@ -198,24 +198,30 @@ static void list_headers(const struct mx_kernel_options *o, struct compiler *c, 
     if (child < 0 || mx_compiler_wait(child, o->stop) != 0 || mx_text_read(n->includes, "", NULL, &rules) < 0)
         return;
     char *to = rules.data;
+    FILE *names = open_memstream(&list->data, &list->bytes);
     const char *word = strchr(rules.data, ':');
-    for (word = word != NULL ? word + 1 : ""; *word != 0;) {
+    for (word = word != NULL ? word + 1 : ""; names != NULL && *word != 0;) {
         word += strspn(word, " \t\n");
         if (word[0] == '\\' && word[1] == '\n') word += 2;
-        char *const begin = to;
+        char *const begin = to = rules.data;
         while (*word != 0 && strchr(" \t\n", *word) == NULL) {
-            if (word[0] == '\\' && word[1] != 0 && strchr(" #", word[1]) != NULL) word++; /* as make has it */
+            const bool quoted = (word[0] == '\\' && word[1] != 0 && strchr(" #:", word[1]) != NULL) ||
+                                (word[0] == '$' && word[1] == '$'); /* as make has it */
+            if (quoted) word++;
             *to++ = *word++;
         }
-        const bool named = to > begin && begin[0] == '/';
         if (*word != 0) word++; /* before what is written now */
         *to = 0;
-        if (named && !is_within(begin, directory) && !is_within(begin, real))
-            to++;
-        else
-            to = begin; /* the text itself, and the copy of cell.h */
+        char file[PATH_MAX]; /* another run may work in another directory */
+        const bool named = to > begin && (begin[0] == '/' || realpath(begin, file) != NULL);
+        if (named && !is_within(begin, directory) && !is_within(begin, real)) /* else the text, and cell.h */
+            fwrite(begin[0] == '/' ? begin : file, 1, strlen(begin[0] == '/' ? begin : file) + 1, names);
     }
-    list->data = rules.data, list->bytes = (size_t)(to - rules.data);
+    if (names != NULL && fclose(names) != 0) {
+        free(list->data);
+        *list = (struct mx_text){0};
+    }
+    free(rules.data);
 }
 
 /* Compiles the other forms, one after the other: compilers take more memory than a small run has. Says which

@@ -33,6 +33,14 @@ static int64_t all_bytes(const struct mx_wf_geometry *g) {
     return all;
 }
 
+/* No fewer bytes than all_bytes, where those are beyond 64 bits too. */
+static double most_bytes(const struct mx_wf_geometry *g) {
+    double tile = 0;
+    for (int m = 0; m < MX_WF_MATRICES; m++)
+        tile = mx_max_real(tile, (double)mx_wf_most_tile_bytes(g, (enum mx_wf_matrix)m));
+    return tile * (double)g->tile_rows * (double)g->tile_cols * MX_WF_MATRICES;
+}
+
 void mx_wf_predict(const struct mx_wf_plan *p, int64_t iterations, struct mx_wf_traffic *out) {
     const struct mx_wf_geometry *g = &p->geometry;
     const int64_t all = all_bytes(g);
@@ -92,10 +100,12 @@ static int try_plan(const struct mx_wf_request *q, int64_t mb, int64_t nb, int64
     int err = mx_wf_geometry(q->rows, q->cols, q->layout, mb, nb, q->align_bytes, why, &c.plan.geometry);
     if (err < 0) return err;
     if (!fit(q, &c.plan)) return 0;
-    if ((double)all_bytes(&c.plan.geometry) * (double)q->iterations >= 0x1p62)
-        return mx_fail(why, -EOVERFLOW,
-                       "%lld iterations move more bytes than memext can count: give fewer --iterations",
-                       (long long)q->iterations);
+    if (most_bytes(&c.plan.geometry) * (double)mx_max(q->iterations, 1) >= 0x1p62)
+        return mx_fail(
+            why, -EOVERFLOW,
+            "%lld iterations over matrices of %lld x %lld move more bytes than memext can count: give "
+            "fewer --iterations, smaller matrices or larger tiles",
+            (long long)q->iterations, (long long)q->rows, (long long)q->cols);
     mx_wf_predict(&c.plan, q->iterations, &c.traffic);
     c.dram_bytes = mx_wf_dram_bytes(&c.plan);
     c.seconds = seconds(q, &c);

@@ -14,6 +14,8 @@ static int open_store(mx_wf_run *r, bool any) {
     if (!any || (err != -ENOTSUP && err != -EINVAL)) return err;
     mx_device_close(r->device);
     r->device = NULL;
+    mx_budget_free(r->budget); /* the next attempt makes one */
+    r->budget = NULL;
     r->o.backend = "mmap";
     return mx_wf_open_store(r);
 }

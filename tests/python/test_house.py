@@ -70,6 +70,17 @@ def test_a_circle_is_seen():
     assert circle_in({"a": {"b"}, "b": {"c"}, "c": set()}) == [] and circle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
 
 
+def test_no_name_of_a_module_hides_another_one():
+    """Of what a file imports and defines at its top: the second one of a name would be taken for the first."""
+    files = [p for folder in ("python", "analysis", "experiments", "tests/python", "docs", "examples") for p in (ROOT / folder).rglob("*.py")]
+    twice = []
+    for path in files:
+        top = ast.parse(path.read_text()).body
+        names = [a.asname or a.name for n in top if isinstance(n, (ast.Import, ast.ImportFrom)) for a in n.names] + [n.name for n in top if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
+        twice += [(str(path.relative_to(ROOT)), name) for name in set(names) if names.count(name) > 1]
+    assert len(files) > 200 and not twice
+
+
 def test_files_can_be_read_at_once():
     """At most 500 lines, apart from those that are named above with a reason, and these are there and longer."""
     files = [p for folder in ("python", "analysis", "experiments", "systems", "examples", "docs") for p in (ROOT / folder).rglob("*.py")]

@@ -392,8 +392,53 @@ def test_a_run_that_has_not_begun_shows_no_other_state(mx, quick_place):
         mx.Run(u=2 * u, device=quick_place, dram="64MiB")["u"]
     same = mx.Run(u=u, device=quick_place, dram="64MiB", keep=True)
     assert np.array_equal(same["u"][...], mx.open(quick_place)["u"][...])
+    assert mx.Run(u=u, device=quick_place, dram="64MiB", keep=True).advance(3).step == 3 and mx.open(quick_place).step == 3
+    assert same["u"].shape == (8, 9, 10)  # it is compared again, and would go on from there
     same.close(keep=False)  # which has computed nothing, and removes nothing
-    assert mx.open(quick_place).step == 2
+    assert mx.open(quick_place).step == 3
     with pytest.raises(mx.MemextError, match="call advance"):
         late = mx.Run(u=u, device=quick_place, dram="64MiB", keep=True)
         late["u"][5] = 1
+
+
+def test_a_run_that_only_reads_removes_nothing(mx, quick_place):
+    @mx.kernel
+    def mean(u):
+        return u[0, 0, 0]
+
+    total = mx.reduce(lambda u: u)
+    for read in (True, False):
+        with mx.Run(mean, u=np.ones((8, 9, 10)), device=quick_place, dram="64MiB", keep=read) as run:
+            assert (run.advance(2).step == 2) if read else (run.reduce(total).total == 6 * 7 * 8)
+    assert mx.open(quick_place).step == 2
+
+
+def test_buffers_of_whatever_order_and_type(mx):
+    """Those that have padding or addresses have no identity of their own; no type of them fails."""
+    import array
+    import ctypes
+
+    class Pair(ctypes.Structure):
+        _fields_ = (("a", ctypes.c_char), ("b", ctypes.c_double))
+
+    def of(buffer):
+        return mx.identity.Texts().of(buffer)
+
+    assert of(array.array("d", [1, 2])) == of(array.array("d", [1, 2])) != of(array.array("d", [1, 3]))
+    cells = np.arange(6.0).reshape(2, 3)
+    assert of(memoryview(cells.T)) == of(memoryview(np.arange(6.0).reshape(2, 3).T)) != of(memoryview(np.zeros((2, 3)).T))
+    for odd in (Pair(b"a", 1.0), (ctypes.c_void_p * 2)(1, 2), memoryview(np.zeros(2, "i1,f8"))):
+        assert isinstance(of(odd), str)
+
+
+def test_lists_are_arrays(mx, quick_place):
+    """Of three and two dimensions, for a run and for a file; what is no array says why."""
+    cells = np.arange(6.0 * 7 * 8).reshape(6, 7, 8)
+    with mx.Run(u=cells.tolist(), device=quick_place, dram="64MiB") as run:
+        assert np.array_equal(run.advance(0)["u"][...], cells)
+    for given in (cells.tolist(), cells[0].tolist()):
+        assert np.array_equal(np.load(mx.save(given, quick_place / "u.npy", overwrite=True)), given)
+    for odd in ([[[1.0], [2.0, 3.0]]], [[["a"]]], object()):
+        with pytest.raises(mx.MemextError, match="array|numbers"):
+            mx.save(odd, quick_place / "u.npy", overwrite=True)
+    assert np.array_equal(np.load(quick_place / "u.npy"), cells[0])

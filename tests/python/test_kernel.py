@@ -441,6 +441,24 @@ def test_an_object_does_not_outlive_a_header(memext, tmp_path, how):
         assert "compiled by" in build(folder).stdout and "compiled by" not in build(folder).stdout
 
 
+def test_headers_of_relative_directories(memext, tmp_path):
+    """They are those of the directory that the command is in; a name may have what make would take for something else."""
+    (tmp_path / "k.c").write_text("#include <rock$1:2.h>\n" + jacobi("SET(u, ROCK * AT(u, 0, 0, 0));"))
+
+    def compiles(folder):
+        done = subprocess.run([memext.program, "kernel", "build", tmp_path / "k.c"], cwd=tmp_path / folder, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "CC": "cc -isystem inc"},
+                              capture_output=True, text=True)  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return "compiled by" in done.stdout
+
+    for folder in ("first", "second"):
+        (tmp_path / folder / "inc").mkdir(parents=True)
+        (tmp_path / folder / "inc" / "rock$1:2.h").write_text("#define ROCK 0.5\n")
+        assert compiles(folder) and not compiles(folder)
+        (tmp_path / folder / "inc" / "rock$1:2.h").write_text("#define ROCK 0.25\n")
+        assert compiles(folder) and not compiles(folder)
+
+
 def test_objects_are_found_again_whatever_the_umask(memext, tmp_path):
     """umask 002 is a usual one: directories and objects that others could write to are refused, so memext must not make them."""
     (tmp_path / "k.c").write_text(GOOD)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a run leaves: checked before the work, whole or not at all, never in place of something else; stores that can be looked at
 and emptied; and what is said when it fails."""
+import itertools
 import json
 import os
 import signal
@@ -417,8 +418,8 @@ def test_a_timeline_that_cannot_be_written_costs_no_result(memext, out, tmp_path
     (tmp_path / "small").mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "memext-test", tmp_path / "small"], check=True)
     try:
-        for k, option in enumerate(("--timeline", "--trace")):
-            words = ["-n", 60, 60, 60, "-t", 600, "--backend", "dram", "--algorithm", "direct", "--block", 60, 1, 1]
+        for k, (option, plan) in enumerate(itertools.product(("--timeline", "--trace"), (["--algorithm", "direct", "--block", 60, 1, 1], ["--plan", "stream by=60 bt=1"]))):
+            words = ["-n", 60, 60, 60, "-t", 600, "--backend", "dram", *plan]
             wanted = memext.run(*words, "-o", out / f"wanted{k}.npy")
             assert wanted["status"] == "done"
             done = memext("run", *words, "-o", out / f"{k}.npy", "-q", option, tmp_path / "small" / "t")

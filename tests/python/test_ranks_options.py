@@ -10,7 +10,7 @@ import sys
 
 import numpy
 import pytest
-from conftest import ROOT, wait_until
+from conftest import LIMIT_MEMORY, ROOT, needs_root, wait_until
 from ranks_of_runs import EACH, GRID, MPIS, NT, NY, NZ, PLANS, alone, check_bytes, children, end_of, files_of, kill, place, ranks, steps_of, under, whole  # noqa: F401
 from run_systems import System
 from test_accel import fake_cuda, no_settings, use  # noqa: F401
@@ -292,3 +292,14 @@ def test_variables_of_a_launcher_do_not_undo_ranks(memext):
     for variables in ({"PMI_RANK": "0", "PMI_SIZE": "1"}, {"PMIX_RANK": "0"}):
         done = memext("run", *words, "--link", "local", "--json", "-", "-q", env={**os.environ, **variables})
         assert done.returncode == 0 and json.loads(done.stdout)["ranks"]["ranks"] == 3, done.stderr
+
+
+@pytest.mark.machine
+@needs_root
+def test_ranks_share_what_the_program_may_use(memext):
+    """Ranks that memext itself starts have one limit together, and --dram is that of each."""
+    words = [LIMIT_MEMORY, "512MiB", "--keep-cache", "--", memext.program, "run", "-n", 30, 30, 62, "-t", 4, "--backend", "dram", "--ranks", 3, "-q", "--dram"]
+    for dram, status in (("160MiB", 0), ("240MiB", 2)):
+        done = subprocess.run([str(w) for w in [*words, dram]], capture_output=True, text=True)
+        assert done.returncode == status, done.stderr
+    assert "170.7 MiB" in done.stderr and "for 3 ranks on this machine" in done.stderr and "lower --dram" in done.stderr

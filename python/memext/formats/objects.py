@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import exact
 from ..arrays import Array, AsPlanes, ObjectArray, Rows, Store, as_users_have, check_mask
 from ..errors import refusal
-from ..exact import array_of
 from .cf import KEYS, Cells, Decoded, array_of, order_of
 from .hdf5 import dimensions_of
 
@@ -26,7 +26,7 @@ def of_object(value: Any, name: str) -> Array:
         raise refusal(f"{name} is a dataset with the variables {', '.join(map(str, value.data_vars))}: give one of them, dataset[NAME]")
     if not hasattr(value, "shape") or not isinstance(getattr(value, "dtype", None), np.dtype):  # lists; tensors, whose types are not numpy's
         try:
-            value = array_of(value, name)
+            value = exact.array_of(value, name)
         except (ValueError, TypeError) as error:
             raise refusal(f"{name} is not an array: {error}") from error
     flat = len(value.shape) == 2

@@ -20,15 +20,17 @@ int mx_run_take_limits(struct mx_run *r) {
     const struct mx_machine *m = &r->report.machine;
     uint64_t visible = mx_machine_dram_bytes(m), limit = r->o.dram_bytes > 0 ? r->o.dram_bytes : visible;
     const int32_t here = mx_run_ranks_here(r);
-    /* Ranks of one machine may have limits of their own, in containers: what they share for certain is its
-     * memory. */
-    const uint64_t share = mx_min(visible, m->memory_bytes / (uint64_t)here);
+    /* Ranks that mpirun started may have limits of their own, in containers: what they share for certain is
+     * the machine's memory. */
+    const bool apart = mx_run_ranks_apart(r);
+    const uint64_t of_memory = m->memory_bytes / (uint64_t)here, of_limit = visible / (uint64_t)here,
+                   share = apart ? (visible < of_memory ? visible : of_memory) : of_limit;
     char shared[80] = "";
     if (r->resumed && !mx_option_given(&r->o, "dram") && limit > share) limit = share;
-    if (r->o.dram_bytes == 0) limit = visible / (uint64_t)here;
+    if (r->o.dram_bytes == 0) limit = of_limit;
     if (here > 1)
-        snprintf(shared, sizeof shared, ", of %s for %d ranks on this machine", mx_size(m->memory_bytes).text,
-                 here);
+        snprintf(shared, sizeof shared, ", of %s for %d ranks on this machine",
+                 mx_size(apart ? m->memory_bytes : visible).text, here);
     if (limit > share && !mx_machine_is_described(&r->o)) {
         mx_fail(&r->why, -EINVAL,
                 "--dram %s is more than the %s that this process may use (the smaller of the machine's "

@@ -114,6 +114,11 @@ void mx_run_home(const struct mx_run *r, int *number, int *ranks) {
     *ranks = r->ranks.places;
 }
 
+bool mx_run_ranks_apart(const struct mx_run *r) {
+    const char *name = r->ranks.link_name != NULL ? r->ranks.link_name : r->o.link;
+    return name != NULL && strcmp(name, "local") != 0;
+}
+
 int mx_run_ranks_here(const struct mx_run *r) { return r->ranks.places < 1 ? 1 : r->ranks.places; }
 
 int mx_run_own_cores(const struct mx_run *r, int cores) {
@@ -122,8 +127,7 @@ int mx_run_own_cores(const struct mx_run *r, int cores) {
 
 int mx_run_find_place(struct mx_run *r) {
     struct mx_run_ranks *q = &r->ranks;
-    const char *link = q->link_name != NULL ? q->link_name : r->o.link != NULL ? r->o.link : "local";
-    const bool local = strcmp(link, "local") == 0;
+    const bool local = !mx_run_ranks_apart(r);
     q->place = q->core_place = local ? q->rank : 0;
     q->places = q->core_places = local ? mx_run_ranks_of(r) : 1;
     const int err = local || !mx_is_rank(q) ? 0 : compare_homes(r);

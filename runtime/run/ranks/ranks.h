@@ -70,6 +70,8 @@ void mx_run_number(const struct mx_run *r, int32_t *rank, int32_t *ranks);
 void mx_run_home(const struct mx_run *r, int *number, int *ranks);
 /* Returns how many ranks share this machine. Without --dram its DRAM is divided among them. */
 int mx_run_ranks_here(const struct mx_run *r);
+/* Did something other than memext start them, perhaps each in a container of its own? */
+bool mx_run_ranks_apart(const struct mx_run *r);
 /* Returns how many of `cores` cores this rank uses: mpirun may give each rank its own, otherwise they are
  * divided. */
 int mx_run_own_cores(const struct mx_run *r, int cores);

@@ -73,8 +73,8 @@ int mx_run_stop_timeline(struct mx_run *r, int err) {
     if (observed == 0 && r->outputs.trace.fd >= 0)
         observed = mx_output_publish(&r->outputs.trace, "the trace", &why);
     if (err < 0 || observed == 0) return err;
-    /* A run that has commits ends here, and its store stays. */
-    if (mx_run_alone(r) && !mx_run_resumable(r))
+    /* A run whose store can be resumed ends here, and loses nothing. */
+    if (mx_run_alone(r) && !(mx_run_resumable(r) && r->report.device.durable && !r->fuse.output))
         return r->unobserved.err = observed, r->unobserved.why = why, 0;
     r->why = why;
     return observed;
