@@ -249,6 +249,11 @@ def unary(op: str, a: Node) -> Node:
     return Node("~", (a,), "int", -a.hi - 1, -a.lo - 1)
 
 
+def shallow(local: Callable, node: Node) -> Node:
+    """The value, or a local variable that has it if it is too deep. local: makes one, of a name and a value."""
+    return local("part", node) if node.depth > DEEP else node
+
+
 def truth(a: Node) -> Node:
     if a.type == "bool":
         return a

@@ -52,9 +52,7 @@ def _chain(local: Local, op: str, nodes: list[Node]) -> Node:
     """The nodes in their order, with the operator between them."""
     total, *others = nodes
     for other in others:
-        total = ex.binary(op, total, other)
-        if total.depth > ex.DEEP:
-            total = local("part", total)
+        total = ex.shallow(local, ex.binary(op, total, other))
     return total
 
 

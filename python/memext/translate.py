@@ -260,7 +260,7 @@ class Translator:
 
     def shallow(self, node: Node) -> Node:
         """The value, or a local variable that has it."""
-        return self.local("part", node) if node.depth > ex.DEEP else node
+        return ex.shallow(self.local, node)
 
 
 # Words of C and of cell.h: a local variable cannot have such a name.

@@ -221,8 +221,8 @@ static int64_t done(void *state, enum mx_accel_queue queue, mx_why *why) {
             api.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL);
         if (err != CL_SUCCESS || status < 0) return fail(why, err != CL_SUCCESS ? err : status);
         if (status != CL_COMPLETE) break;
-        api.clWaitForEvents(
-            1, &event); /* to ask is no synchronization point (OpenCL 1.2, 5.9); this returns at once */
+        /* To ask is no synchronization point (OpenCL 1.2, 5.9). To wait is one, and returns at once. */
+        api.clWaitForEvents(1, &event);
         api.clReleaseEvent(event);
         q->done++;
     }

@@ -11,8 +11,8 @@ const struct mx_option mx_rows_plan[] = {
      .initial = "the machine's memory, or its cgroup limit if that is less",
      .summary = "Memory that the run may use.",
      .more = "Ranks on one machine share the default. With --dram each has SIZE, and together they may have "
-             "no more than "
-             "the machine's memory. With --resume the default is what the run had before."},
+             "no more than the machine and its cgroup allow. With --resume the default is what the run had "
+             "before."},
     {"reserve", 0, MX_GROUP_PLAN, BOTH, 0, 1, .take = mx_ask_reserve, .argument = "SIZE|paper|auto",
      .value_at = mx_value_reserve, .range = "or a size", .unit = "bytes", .zero = "no reserve",
      .initial = "0 if --dram is given, else auto",

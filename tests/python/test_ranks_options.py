@@ -302,4 +302,4 @@ def test_ranks_share_what_the_program_may_use(memext):
     for dram, status in (("160MiB", 0), ("240MiB", 2)):
         done = subprocess.run([str(w) for w in [*words, dram]], capture_output=True, text=True)
         assert done.returncode == status, done.stderr
-    assert "170.7 MiB" in done.stderr and "for 3 ranks on this machine" in done.stderr and "lower --dram" in done.stderr
+    assert "170.7 MiB" in done.stderr and "3 ranks on this machine share 512 MiB" in done.stderr and "lower --dram" in done.stderr

@@ -29,8 +29,8 @@ int mx_run_take_limits(struct mx_run *r) {
     if (r->resumed && !mx_option_given(&r->o, "dram") && limit > share) limit = share;
     if (r->o.dram_bytes == 0) limit = of_limit;
     if (here > 1)
-        snprintf(shared, sizeof shared, ", of %s for %d ranks on this machine",
-                 mx_size(apart ? m->memory_bytes : visible).text, here);
+        snprintf(shared, sizeof shared, "; %d ranks on this machine share %s", here,
+                 mx_size(apart ? m->memory_bytes : visible).text);
     if (limit > share && !mx_machine_is_described(&r->o)) {
         mx_fail(&r->why, -EINVAL,
                 "--dram %s is more than the %s that this process may use (the smaller of the machine's "
