@@ -14,7 +14,7 @@ from analysis.effects import LEAST_PAIRS
 
 IWAPT, JAPANESE, SLIDES, OURS = "iwapt2016", "japanese", "slides", "memext"
 MATCH = f"inside the published value or range widened by {percent(TOLERANCE)}"
-GAIN = f"share of the time that is saved: the published share, less at most {percent(TOLERANCE)} of it"
+GAIN = f"share of the time that is saved: the published share, less at most {percent(TOLERANCE)} of it; a gain of 20 % saves 20 % of the time, or 17 % if it is one of speed"
 EACH = "each ratio of times "
 ABOVE = f"each at most {percent(TOLERANCE)} above the published value"
 SLOWED = "; at each scale but full the device is limited to 370 MiB/s each way, so that transfers take more of the time than in the paper; plan devices has the device at full speed"
@@ -90,12 +90,12 @@ CLAIMS = (
     Claim("ktable-device", "Model on the accelerator `host`: with the best k, problems of 1.33 and 4 times the device's memory run at 95 and 84 % of the speed inside that memory", "hhrt", "141 / 149; 125 / 149", f"each at most {percent(TOLERANCE)} below the published value" + MODEL, ("ktable",), ktable_speed(near_loss, 16, 48)),
     Claim("ktable-flash", "Model on the accelerator `host`: problems of 1.5 and 3 times the host's memory run from flash at 53 and 12 % of the speed inside the device's memory", "hhrt", "79.3 / 149; 17.7 / 149", f"each at most {percent(TOLERANCE)} below the published value" + MODEL, ("ktable",), ktable_speed(near, 96, 192)),
     Claim("wave-conversion", "Conversion of a row-major file into the frontier layout costs more than into the block layout; conversion back costs the same from both layouts", "wavefront, Fig. 4", "drawn", "time of frontier / of block, for the matrix that is read: into the layout above 1, out of the layout " + MATCH.replace("the published value or range", "1"), ("fig4w",), conversion),
-    Claim("wave-rows", "A pipelined wavefront on row-major matrices is at best ten times slower than the sequential program", "wavefront, Fig. 7a", "10", f"at most {percent(TOLERANCE)} below the published value; row-major has wide tiles here, up to half a row, since square ones take minutes", ("fig7a",), wave_rows),
+    Claim("wave-rows", "A pipelined wavefront on row-major matrices is at best ten times slower than the sequential program", "wavefront, Fig. 7a", "10", f"at most {percent(TOLERANCE)} below the published value, with square tiles as in the paper; a run that its time limit ended took at least that long", ("fig7a",), wave_rows),
     Claim("wave-frontier", "The frontier layout is faster than the block layout", "wavefront, Fig. 7a", "order", "ratio of times, each with its best tile, below 1", ("fig7a",), wave_frontier),
-    Claim("wave-frontier-share", "The frontier layout is 20 % faster than the block layout", "wavefront, Fig. 7a", "0.80", GAIN, ("fig7a",), wave_frontier_band),
+    Claim("wave-frontier-share", "The frontier layout is 20 % faster than the block layout", "wavefront, Fig. 7a", "0.80 to 0.83", GAIN, ("fig7a",), wave_frontier_band),
     Claim("wave-tile", "The best tile lies between the smallest and the largest tile", "wavefront, Fig. 7a", "drawn", "time: best tile between the extremes / smallest tile, and / largest tile, below 1", ("fig7a",), wave_tile),
     Claim("wave-chain", "Chained waves are faster than waves that run one after the other", "wavefront, Fig. 7b", "order", "ratio of times below 1" + CHAINED, ("fig7b",), wave_chain),
-    Claim("wave-chain-share", "Chained waves save 20 % of the time of waves that run one after the other", "wavefront, Fig. 7b", "0.80", GAIN + CHAINED, ("fig7b",), wave_chain_band),
+    Claim("wave-chain-share", "Chained waves gain 20 % over waves that run one after the other", "wavefront, Fig. 7b", "0.80 to 0.83", GAIN + CHAINED, ("fig7b",), wave_chain_band),
     Claim("wave-slower", "With several iterations under way, each iteration takes longer", "wavefront, section 6", "said", "time of a run of several chained iterations, divided by their number / time of one iteration alone, above 1; two threads here, four cores there", ("fig7b",), wave_slower),
     Claim("wave-corners", "The copied corners of the frontier layout take the space that Table 1 gives", "wavefront, Table 1", "512 B, 32 KiB, 2 MiB, 128 MiB", "equal (counted)", ("table1w",), corner_copies),
     Claim("stream", "memext's algorithm `stream` is faster than the papers' algorithm-1 and aio5y, at the sizes that were run", OURS, "", EACH + "below 1", ("fig06",), stream_faster),

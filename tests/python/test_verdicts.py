@@ -623,6 +623,30 @@ def test_plans_that_were_run_too_count():
     assert verdicts.decide(BY_NAME["difference-grows"], {**fig07(), **closer}, KNOWN).plans == ("fig07", "fig07-large")
 
 
+def test_square_tiles_that_do_not_end():
+    """Runs that their time limit ended took at least that long. Where that is not ten times as long, the row is open."""
+    for limit, wanted in ((60.0, AT_LEAST_AS_GOOD), (40.0, UNDECIDED)):
+        results = fig7a()
+        for g in results["fig7a"].groups.values():
+            if g["run"].startswith("row2"):
+                g.params.update(layout="row", threads=2, tile="192 192")
+                for r in g.runs:
+                    r.record.update(status="timeout", report=None, timeout_s=limit)
+        assert state("wave-rows", results) == wanted
+        assert ("not complete after 60 s, where the sequential program took at most" in verdicts.decide(BY_NAME["wave-rows"], results, KNOWN).numbers) == (limit == 60.0)
+
+
+def test_wide_tiles_are_shown_and_not_judged():
+    """The paper's tiles are square."""
+    results = fig7a(rows=40.0)
+    for g in results["fig7a"].groups.values():
+        if g["run"] == "row2-4096":
+            for r in g.runs:
+                r.record["report"].update(seconds=6.0, plan={"layout": "row", "threads": 2, "mb": 1024, "nb": 4096, "waves": 1})
+    assert state("wave-rows", results) == CONFIRMED
+    assert "row-major at its best wide tile / sequential 1.5" in verdicts.decide(BY_NAME["wave-rows"], results, KNOWN).numbers
+
+
 def test_a_rival_that_does_not_end_is_slower():
     """Where it had more than twice our time; where not, it is open."""
     results = fig12()
