@@ -138,9 +138,9 @@ def dram_bytes(run):
 
 
 def typical_block_bytes(run):
-    """Bytes of both Blocks by the papers' typical sizes, eq. 2f': by and bz, a halo, and bt halos of overlap."""
+    """Bytes of both Blocks by the papers' typical sizes, half of eq. 2g', which also counts the Blocks that are written: by and bz, a frame at both sides, and bt halos of overlap."""
     p, q, h = run.report["problem"], run.report["plan"], run.report["problem"]["h"]
-    more = q["bt"] * h + h
+    more = q["bt"] * h + 2 * h
     return 2 * (p["nx"] + 2 * h) * (q["by"] + more) * (q["bz"] + more) * (8 if p["dtype"] == "f64" else 4)
 
 

@@ -130,7 +130,7 @@ RULES = (
     "Values that are counted, not timed, are exact, and one run decides.",
     "A time is that of the steps, and of writing back what the last of them left in memory. Making the Buffers is not in it. On a mapping, a part of the initial grid may still be in memory when the steps begin, and its writing may be in the time. If runs have different numbers of steps, the time of a step is compared; normal execution has fewer. "
     "Runs on aio, uring and mmap commit after each sweep, if their algorithm can be resumed. The papers' programs and swap never commit. What that costs mmap is a finding of its own. Unless it is confirmed, a part of mmap's distance from aio may come from commits.",
-    "In plans with mmap or swap, runs with a memory limit have Linux's default read-ahead (128 KiB), and dirty limits of 10 and 20 % of the memory limit. Runs with this machine's own dirty limits stand beside them under another name. "
+    "In plans with mmap or swap, runs with a memory limit have Linux's usual read-ahead (128 KiB), and dirty limits of 10 and 20 % of the memory limit. Runs with this machine's own dirty limits stand beside them under another name. For some devices Linux chooses a larger read-ahead; docs/page-cache.md says how much faster a mapping is with it. "
     "Other plans keep this machine's settings: aio and uring bypass the page cache. "
     "The slides name Linux 3.13. The papers do not give their read-ahead or their dirty limits. So differences of mmap and swap may also come from these. "
     "Swap is a file here, and was a device with a patched Linux (OpenNVM) in the slides. The Buffers of aio are in files here, and were on the raw device there. "

@@ -177,7 +177,7 @@ else
     notes+=(--note "All other runs had $dram for their Blocks, and no memory limit: $why.")
 fi
 if [ ${#ahead[@]} -gt 0 ]; then
-    notes+=(--note "The read-ahead of the disk was $held_kb KiB while mmap ran, which is the default of Linux. Otherwise it was $own_ahead_kb KiB.")
+    notes+=(--note "The read-ahead of the disk was $held_kb KiB while mmap ran, which is the usual default of Linux. Otherwise it was $own_ahead_kb KiB.")
 else
     notes+=(--note "The read-ahead of the disk was $held_kb KiB: ${ahead_why##*with-settings: }.")
 fi

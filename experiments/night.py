@@ -33,7 +33,7 @@ from analysis.claims import CLAIMS  # noqa: E402
 from analysis.effects import pairs_needed, rank_rounds  # noqa: E402
 
 # First the plans that only count, then those with which the papers begin. The last ones are studies of the page cache and of queues, of which only `advice` and `share` decide findings.
-PLANS = ("table2", "divisions", "table1w", "fig24", "fig05", "baseline", "fig07", "fig05-large", "fig07-large", "fig19", "fig22", "before-after", "layout", "fig7a", "fig7b", "fig4w", "enough", "fig12", "largest", "devices", "fig06",
+PLANS = ("table2", "divisions", "table1w", "fig24", "fig05", "baseline", "fig07", "fig05-large", "fig07-large", "commits", "fig19", "fig22", "before-after", "layout", "fig7a", "fig7b", "fig4w", "enough", "fig12", "largest", "devices", "fig06",
          "regret", "hhrt", "ssds", "ktable", "advice", "readahead", "dirty", "share", "uring", "queue")  # fmt: skip
 PILOT = 5
 MINUTES = 50.0

@@ -56,7 +56,7 @@ mx_build release
 # --quick first takes what is counted, then the plans whose differences are so large that a few short runs decide them, with all repeats of one before the next. A few decided comparisons say more than
 # one run of each. The other plans follow until its time is over.
 groups=("table2 divisions table1w" "fig05" "fig07" "fig12" "fig19" "hhrt" "enough")
-others=(fig22 baseline fig24 regret before-after layout fig06 uring queue advice readahead dirty share)
+others=(fig22 baseline fig24 regret before-after layout fig06 uring queue advice readahead dirty share commits)
 for plan in devices largest ssds ktable fig4w fig7a fig7b; do
     [ ! -e "$mx_root/experiments/plans/$plan.toml" ] || others+=("$plan")
 done

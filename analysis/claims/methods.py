@@ -3,7 +3,7 @@
 programs. A published value is compared with runs that have the iBlock with which it was measured."""
 from dataclasses import replace
 
-from analysis.claim import CONFIRMED, EACH_LEVEL, LARGER, NOT_RUN, REFUTED, SMALLER, UNDECIDED, Band, Part, near, near_difference, no_more_than
+from analysis.claim import CONFIRMED, EACH_LEVEL, LARGER, NOT_RUN, REFUTED, SMALLER, UNDECIDED, Band, Part, near, near_difference, no_less_than, no_more_than
 from analysis.claims.comparing import COMMITS, compare, gap_of, part, short_of
 from analysis.effects import LEAST_PAIRS, by_repeat, quotient, scatters
 from analysis.measures import bench_rate, moved_read, per_step, seconds, written_with_both_buffers
@@ -151,25 +151,41 @@ def flat_bandwidth(results, known):
     return _profile_parts(results, lambda r: seen(r).get("bandwidth_variation"), SMALLER, f"no timeline of at least {LEAST_PERIODS} Blocks' periods", "fig05-large")
 
 
+def _rate(run):
+    """Useful bytes a second while there is I/O."""
+    found = seen(run)
+    return found["useful_bytes"] / found["busy_s"] if found.get("busy_s") else None
+
+
+def full_bandwidth(results, known):
+    """That rate / the rate of the device, which was measured right before the run."""
+
+    def share(run):
+        device = ((run.record.get("near") or {}).get("rates") or {}).get("mixed_bytes_per_s")
+        return rate / device if device and (rate := _rate(run)) else None
+
+    for temporal in (False, True):
+        group = _t(results, "aio", temporal)
+        gap = gap_of(group)
+        one = part(f"aio, {'with' if temporal else 'without'} temporal blocking / device", {} if gap else by_repeat(group, share), no_less_than(near(1.0)), gap or short_of(group))
+        yield replace(one, beside=temporal)
+
+
 def useful_bandwidth(results, known):
     """Useful bytes a second while there is I/O. This does not say how much the device could transfer."""
-
-    def rate(run):
-        found = seen(run)
-        return found["useful_bytes"] / found["busy_s"] if found.get("busy_s") else None
-
-    return _profile_parts(results, rate, LARGER, "no timeline")
+    return _profile_parts(results, _rate, LARGER, "no timeline")
 
 
 def before_after(results, known):
-    """Compares the order alone: the published gain comes from three changes, and these runs make one of them."""
+    """Compares the order alone: the published gain comes from several changes, and these runs make one of them."""
     plan = results["before-after"]
     return [compare(f"{b}, after / before", plan.one(backend=b, step="after"), plan.one(backend=b, step="before"), seconds) for b in ("aio", "mmap")]
 
 
 def commits(results, known):
     """The papers' programs and swap commit nothing."""
-    return [compare("mmap, with a commit after each sweep / without", _t(results, "mmap"), _t(results, "mmap-no-commit"), band=Band(0.0, COMMITS))]
+    each, none = (results["commits"].one(commit=c) for c in ("each", "none"))
+    return [compare("mmap, with a commit after each sweep / without", each, none, seconds, Band(0.0, COMMITS))]
 
 
 def padded(results, known):

@@ -20,7 +20,7 @@ def blk_time_band(results, known):
 
 
 def blk_bytes(results, known):
-    """Blk-Tune's choice moves fewer bytes than the other tuners' choices. No plan of the regret study moves fewer, although the tuner's search does not look at all of them. Linux counts the bytes."""
+    """Blk-Tune's choice moves fewer bytes than the other tuners' choices. No plan of the same algorithm in the regret study moves fewer. Linux counts the bytes."""
     rivals = [(f"{SHORT[a]}, blk / {t}", _tuned(results, a, "blk"), _tuned(results, a, t), SMALLER) for a in SHORT for t in ("manual", "naive")]
     if "regret" in results:
         plan = results["regret"]
@@ -64,7 +64,7 @@ def manual_longer_band(results, known):
 
 def io_time(results, known):
     v = known["fig22"].value
-    return [compare(f"time with a transfer under way, blk / manual, {label}", blk, manual, io_seconds, near(v("io-low"), v("io-high"))) for blk, manual, label in _manual(results, ("skewed-min",))]
+    return [compare(f"time of reads and time of writes, blk / manual, {label}", blk, manual, io_seconds, near(v("io-low"), v("io-high"))) for blk, manual, label in _manual(results, ("skewed-min",))]
 
 
 def update_dominates(results, known):

@@ -46,7 +46,7 @@ def compressed(s):
            f"The run {takes(s, 'zram-random', FILE, 'a swap file')}, and "
            f"{takes(s, 'zram-random', URING, 'io_uring from the disk')}. Compression is not the only difference. From zram a fault reads only its own page, and at once. From a swap file Linux reads ahead. "
            f"{more_swapped(s)}")  # fmt: skip
-    yield f"With zswap{compressor(s)} before the same swap file, noise {takes(s, 'zswap-random', FILE, 'noise without it')}. {nothing_read(s)}How much memory its pool held was not measured.{outside}"
+    yield f"With zswap{compressor(s)} before the same swap file, noise {takes(s, 'zswap-random', FILE, 'noise without it')}. {nothing_read(s)}How much memory its pool held was not measured.{outside}{pool_limit(s)}"
     yield (f"The other data begin as zeros but for three faces. Linux keeps a page of zeros as a bit (since 6.12), before any tier sees it. {zeros_said(s)}A swap file {takes(s, FILE_ZEROS, FILE, 'one with noise')}. Against it zram, which took {s.median('zram-corner', held):.0f} MiB beside the limit, "
            f"{takes(s, 'zram-corner', FILE_ZEROS, 'the swap file with the same data')}. zswap {takes(s, 'zswap-corner', FILE_ZEROS, 'the swap file with the same data')}.")  # fmt: skip
     yield from killed_said(s)
@@ -63,6 +63,13 @@ def more_swapped(s):
 def compressor(s):
     said = (s.machine().get("zswap") or {}).get("compressor")
     return f" (compressor {said})" if said else ""
+
+
+def pool_limit(s):
+    share, memory = (s.machine().get("zswap") or {}).get("max_pool_percent"), s.machine().get("memory_bytes")
+    if not share or not memory or any(s.values("zswap-random", counter("zswpwb"))):
+        return ""
+    return f" It may take {share} % of the machine's memory, {int(share) / 100 * memory / 2**30:.1f} GiB, and never wrote a page to the file. So here zswap is memory beside the limit, as zram is."
 
 
 def nothing_read(s):

@@ -57,7 +57,7 @@ def sweep(s):
         end = suffix(s, limit, NONE)
         plain, huge = takes(s, NONE + end, URING + end, "io_uring"), takes(s, HUGE + end, NONE + end, "none")
         kept.append((Effect(s, NONE + end, URING + end), Effect(s, HUGE + end, NONE + end)))
-        yield (f"At {spaced(limit)} a mapping without advice {plain}. `MADV_HUGEPAGE` {huge}, and advice by the schedule {takes(s, SCHEDULE + end, NONE + end, 'none')}. "
+        yield (f"At {spaced(limit)} a mapping without advice {plain}.{own_ahead(s, limit, end)} `MADV_HUGEPAGE` {huge}, and advice by the schedule {takes(s, SCHEDULE + end, NONE + end, 'none')}. "
                f"Without advice the storage reads {s.median(NONE + end, read_ratio):.2f} times the bytes loaded, over {sweeps(s, NONE + end)}.")  # fmt: skip
     if reads_by_sweeps(s, [NONE + suffix(s, limit, NONE) for limit in limits]):
         yield ("Without advice and with this read-ahead, what the storage reads does not depend on the limit. A store to a written extent reads its page first, and only the first sweep stores to unwritten ones. So S sweeps read (2 S - 1) / S times the bytes. "
@@ -66,6 +66,15 @@ def sweep(s):
         yield "There are too few rounds to compare the limits."
         return
     yield f"{directions('a mapping without advice against io_uring', [a.sign for a, _ in kept])} {directions('`MADV_HUGEPAGE` against none', [b.sign for _, b in kept])}"
+
+
+def own_ahead(s, limit, end):
+    """How a mapping fares with the read-ahead that the machine's device came with; "" if that is the one of the other runs, or was not run."""
+    size = s.machine()["storage"]["read_ahead_kb"]
+    name = next((run for ahead, run in ahead_runs(s).get(limit, ()) if ahead == size), None)
+    if size == LINUX_AHEAD or name is None or not s.done(name):
+        return ""
+    return f" With the read-ahead that this device came with, {size} KiB, it {takes(s, name, URING + end, 'io_uring')}, and {takes(s, name, HUGE + end, '`MADV_HUGEPAGE` with 128 KiB')}."
 
 
 OTHER_WAYS = "The runs at the limits differ in more than the limit: larger grids make fewer sweeps, and a read-ahead of some MiB takes a lesser share of a larger limit."

@@ -9,16 +9,18 @@ from analysis import effects, results
 from analysis.origin import active, others_share, spaced, swap_read_ahead, throttled
 
 from .pictures import figure, heat_map
-from .study import MIB, Missing, report
+from .study import MIB, Effect, Missing, report
 from .table import QUESTIONS
 
 DROPPED = ("--json", "--timeline", "--swap-dir", "--counts")  # words of a command that a reader needs no value of
 INTRODUCTION = (
     "`experiments/kernel.py` wrote this page from the runs of `experiments/plans/kernel.toml`. `experiments/kernel.py --run` measures again within an hour, and writes the page for your machine. With `--scale night` the limits reach 5 GiB, and it takes about two hours. "
-    "The access patterns are those of the papers: whole planes in long requests (`stream`), some rows of each plane (`skewed-min`), and plane by plane on the mapping (without Blocks). A Buffer is an array that holds a whole state of the grid. A Block is memory of the program's own that holds a piece of a Buffer. A sweep takes the whole grid some steps further.")  # fmt: skip
+    "The access patterns are those of the papers: whole planes in long requests (`stream`), some rows of each plane (`skewed-min`), and plane by plane on the mapping (without Blocks). A Buffer is an array that holds a whole state of the grid. A Block is memory of the program's own that holds a piece of a Buffer. A sweep takes the whole grid some steps further. "
+    "A commit makes the state on the storage complete (`fdatasync`). `--commit-every 0` makes one after each sweep: the runs of `stream` on io_uring and on the mapping have it. Without this option a run commits every 30 s at most, and on swap or without Blocks it commits nothing. "
+    "The page cache is dropped before each run. Each run of memext also samples a timeline, which the commands below leave out.")  # fmt: skip
 RULE = (
     "Each round gives a ratio. The page gives Hodges and Lehmann's estimate of these ratios, with an interval of 95 % in brackets. The page claims a difference only where the interval does not contain 1. For two equal configurations that happens "
-    f"in at most 1 of 20 cases, so one of the many sentences below may be due to chance. Fewer than {effects.LEAST_PAIRS} rounds claim nothing. Runs that count take {effects.LEAST_SECONDS:g} s or more. "
+    f"in at most 1 of 20 cases. The page has {{intervals}} such intervals, so {{chance}} of them may differ from 1 by chance. Fewer than {effects.LEAST_PAIRS} rounds claim nothing. Runs that count take {effects.LEAST_SECONDS:g} s or more. "
     "Lists and tables of what is counted have medians, with the least and the most of the rounds in brackets where they differ. "
     "A store to an extent that was never written reads nothing. So the first sweep into each Buffer reads less. The page compares what the storage reads only between runs with the same number of sweeps. "
     "In the pictures a dot is a run, and a line is a median. An axis is logarithmic where values lie far apart.")  # fmt: skip
@@ -55,10 +57,12 @@ def settings(s):
         words.append(f"dirty data written back from {start / memory:.0%} of the memory limit on, writers slowed from {(start + most) / 2 / memory:.0%} on and stopped at {most / memory:.0%}")
     linux = all(set_here.get(name) == value for name, value in plan.AHEAD.items())
     text = f"Settings of the runs with a memory limit, unless a run says otherwise: {', '.join(words)}."
-    text += " The read-ahead is the default of Linux." if linux else ""
+    text += " This read-ahead is the least that Linux gives a device, and its usual default." if linux else ""
     text += " The dirty limits are scaled: Linux takes such shares of the free memory and the page cache of the whole machine." if "vm.dirty_bytes" in set_here else " The dirty limits are the machine's."
     if "read_ahead_kb" in set_here and set_here["read_ahead_kb"] != str(own):
-        text += f" This machine's device came with a read-ahead of {own} KiB, which these runs did not have."
+        storage = s.machine()["storage"]
+        twice = storage.get("rotational") and storage.get("max_request_kb") and own == 2 * storage["max_request_kb"]
+        text += f" This machine's device came with a read-ahead of {own} KiB, which these runs did not have." + (" Linux chose it: twice the largest request, since the device counts as rotational (`blk_apply_bdi_limits` in `block/blk-settings.c`)." if twice else "")
     return text
 
 
@@ -80,11 +84,30 @@ def origin(s):
     run = s.usual()
     others = others_share([results.Run(r, None) for runs in s.runs.values() for r in runs.values()], m["cores"])
     busy = f"; other processes took {others:.0%} of the cores in the median of the runs on io_uring" if others is not None else ""
+    caches = {size for runs in s.runs.values() for r in runs.values() if (size := ((r["report"] or {}).get("machine") or {}).get("l3_bytes"))} if run else set()
+    cache = f" The L3 cache has {' or '.join(f'{size / MIB:.0f}' for size in sorted(caches))} MiB." if caches else ""
     bytes_ = ((report(run) if run else None) or {}).get("layout", {}).get("buffer_bytes")
     blocks = ((report(run) if run else None) or {}).get("block_bytes")
     size = (f" Limit {spaced(run['limit'])} for Blocks and page cache together" + (f", two Buffers of {bytes_ / MIB:.0f} MiB" if bytes_ else "") + (f", Blocks of {blocks / MIB:.0f} MiB" if blocks else "") + ", where no other is named.") if run else ""
     return (f"Linux {m['kernel']} on {m['cores']} cores of {m['cpu']} ({m['virtualised']}), {storage['file_system']} on {storage['device']}. "
-            f"n = {rounds(s)} rounds over all configurations, one run of each a round{busy}.{size} Commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}, one program ({session['program']}). {device(s)}")  # fmt: skip
+            f"n = {rounds(s)} rounds over all configurations, one run of each a round{busy}.{disturbed(s)}{size}{cache} Commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}, one program ({session['program']}). {device(s)}")  # fmt: skip
+
+
+DISTURBED = 0.1  # of all cores' time
+
+
+def others_of(r, cores):
+    """The share of all cores' time that went to other work beside a run; None if it was not counted. What writes back for a mapping counts as other work, so nothing is said beside mappings."""
+    if r["status"] != "done" or (r["report"] or {}).get("backend") not in ("dram", "aio", "uring", "swap") or r.get("other_cpu_s") is None:
+        return None
+    return (r["other_cpu_s"] + r.get("stolen_cpu_s", 0)) / (r["wall_s"] * cores)
+
+
+def disturbed(s):
+    """A sentence on the runs beside which other processes took much; "" if there are none."""
+    shares = {name: [x for r in runs.values() if (x := others_of(r, s.machine()["cores"])) is not None and x > DISTURBED] for name, runs in s.runs.items()}
+    told = [f"`{name}` ({', '.join(f'{x:.0%}' for x in sorted(found))})" for name, found in sorted(shares.items()) if found]
+    return f" They took more than {DISTURBED:.0%} in single runs of {', '.join(told)}." if told else ""
 
 
 def command(s, name):
@@ -136,12 +159,15 @@ def cannot(s, unanswered):
 
 def page(s, folder, out):
     (out.parent / out.stem).mkdir(parents=True, exist_ok=True)
-    lines = ["# What Linux does with these access patterns", "", INTRODUCTION, "", origin(s), "", settings(s), "", RULE, ""]
-    unanswered = []
+    lines, unanswered = [], []
+    Effect.seen.clear()
     for q in QUESTIONS:
         lacks = next(filter(None, map(s.lacks, q.needs)), "")
         if lacks:
             unanswered.append((q, lacks))
         else:
             lines += section(q, s, folder, out)
-    out.write_text("\n".join([*lines, *cannot(s, unanswered)]))
+    n = len(Effect.seen)
+    rule = RULE.format(intervals=n, chance=f"about {round(n / 20)}" if n >= 30 else "one")
+    head = ["# What Linux does with these access patterns", "", INTRODUCTION, "", origin(s), "", settings(s), "", rule, ""]
+    out.write_text("\n".join([*head, *lines, *cannot(s, unanswered)]))

@@ -223,6 +223,8 @@ def counter(name):
 class Effect:
     """How many times as much a has as b, round by round."""
 
+    seen = set()  # the intervals that a page has
+
     def __init__(self, study, a, b, of=step_ms):
         first, second = study.done(a), study.done(b)
         pairs = [(of(first[k]), of(second[k])) for k in first.keys() & second.keys()]
@@ -231,6 +233,8 @@ class Effect:
             gone = [name for name, found in ((a, first), (b, second)) if not found]
             raise study.missing(gone[0]) if gone else Missing(f"`{a}` and `{b}` have no round in which both were counted")
         self.effect = effects.Effect(tuple(self.ratios))
+        if self.enough:
+            Effect.seen.add((a, b, of))
 
     @property
     def enough(self):
@@ -243,16 +247,21 @@ class Effect:
         return 1 if low > 1 else -1 if high < 1 else 0
 
     def __str__(self):
-        low, high = self.effect.interval() or (self.ratios[0], self.ratios[-1])
+        if not self.enough:
+            return f"{self.effect.value:.2f} times, with {self.ratios[0]:.2f} to {self.ratios[-1]:.2f} in {self.effect.n} round{'s' if self.effect.n > 1 else ''},"
+        low, high = self.effect.interval()
         return f"{self.effect.value:.2f} times [{low:.2f} to {high:.2f}, n = {self.effect.n}]"
 
 
 def takes(study, a, b, than, of=step_ms):
-    """takes ... THAN."""
+    """takes ... THAN. Too few rounds, or runs that are too short, tell nothing."""
     effect = Effect(study, a, b, of)
+    short = of is step_ms and min(study.median(name, lambda r: report(r)["seconds"]) for name in (a, b)) < effects.LEAST_SECONDS
+    if short or not effect.enough:
+        return f"cannot be compared with {than}: {'the runs are too short' if short else 'too few rounds'} ({effect} as long)"
     if effect.sign:
         return f"takes {effect} as long as {than}"
-    return f"shows no clear difference from {than} ({effect} as long{'' if effect.enough else ', too few rounds'})"
+    return f"shows no clear difference from {than} ({effect} as long)"
 
 
 def take(*compared):

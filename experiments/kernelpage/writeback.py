@@ -46,13 +46,16 @@ def dirty(s):
         yield f"With `vm.dirty_bytes` of {size // MIB} MiB{background(s, name)} a run {takes(s, name, USUAL, f'one {own_limit(s)}')}.{device_writes(s, name)} There is one commit, at the end."
     if (report(s.latest(USUAL)).get("commits") or {}).get("buffers") == 3:
         yield "For a commit that is not made after each sweep, these runs have three Buffers instead of two."
+    if s.done(NONE) and s.done(USUAL):
+        yield f"A run that commits after each sweep {takes(s, NONE, USUAL, 'one with a commit at its end alone')}."
+    yield "Each of these runs moves both limits together. So the page does not say what an earlier write-back in the background does by itself."
     if not any(Effect(s, name, USUAL).sign for _, name in limits):
         yield "No difference in time can be told, so these runs do not answer the question."
     if any(device_writes(s, name) for _, name in limits):
         yield "The counter of writes is the device's. It includes the initial grid, and what other processes wrote in that time."
     if s.machine()["cgroup"] == "v1":
-        yield ("The limits count the dirty pages of the whole machine. A memory cgroup of version 1, as here, has no dirty limits of its own. Its reclaim may meet as many dirty pages as the memory limit holds beside the Blocks. "
-               "With cgroup v1 reclaim itself waits for the write-back of a page that it meets a second time (`shrink_folio_list` in `mm/vmscan.c`).")  # fmt: skip
+        yield ("The limits count the dirty pages of the whole machine. A memory cgroup of version 1, as here, has no dirty limits of its own. Where `vm.dirty_bytes` allows more, its reclaim may meet as many dirty pages as the memory limit holds beside the Blocks. "
+               "With cgroup v1 reclaim itself waits for the write-back of a page that it meets a second time (`shrink_folio_list` in `mm/vmscan.c`). Where it meets nothing but dirty pages that nobody writes yet, it wakes the threads that write back and sleeps (`reclaim_throttle`).")  # fmt: skip
 
 
 # ------------------------------------------------------------------ extents, and MADV_POPULATE_WRITE
@@ -87,6 +90,9 @@ def populated(s):
         yield (f"For {label}, populating and storing {takes(s, fill, touch, 'storing alone', brought_in)}. The call takes {s.median(fill, populate_us):.2f} us a page, and the stores after it {s.median(fill, store_us):.2f} us "
                f"instead of {s.median(touch, store_us):.2f}.")  # fmt: skip
     yield f"Faults a page stored: {several(s, POPULATED, faults_a_page, '{:.3f}')}. They include the faults that the call takes itself."
+    a_fault = s.median(UNWRITTEN, faults_a_page)
+    if 0 < a_fault < 0.5:
+        yield f"So a fault here brings in {1 / a_fault:.0f} pages: since Linux 6.18 it maps a whole folio. The question of one fault for each page needs folios of one page, which these files did not have."
 
 
 # ------------------------------------------------------------------ memory.high
@@ -111,7 +117,7 @@ QUESTIONS = [
     Question("dirty", "Dirty limits", "Does it help to write back sooner?", "No counterpart in the papers.", dirty_rows, ((step_ms, "ms a step"), (written_ratio, "device writes / stored")), dirty),
     Question("extents", "Unwritten and written extents", "Does a store through a mapping cost less where the extent has never been written?", "The papers' programs write their files first.",
              TOUCHED, ((store_us, "us a page, store"), (sync_us, "us a page, sync"), (read_ratio, "read / stored")), extents),
-    Question("populate", "MADV_POPULATE_WRITE", "Is it cheaper to bring pages in for stores by one call (Linux 5.14) than by a fault each?", "No counterpart in the papers.",
+    Question("populate", "MADV_POPULATE_WRITE", "Is it cheaper to bring pages in for stores by one call (Linux 5.14) than by faults?", "No counterpart in the papers.",
              POPULATED, ((brought_in, "us a page, call and stores"), (faults_a_page, "faults a page")), populated),
     Question("high", "memory.high", "Does throttling (memory.high of cgroup v2) page better than a limit?", "No counterpart in the papers.",
              high_rows, ((step_ms, "ms a step"),), high, needs=(HIGH,)),

@@ -7,7 +7,7 @@
 The same star7 (f64) and the same acoustic wave (order 8, f32, a velocity and a sponge per cell), from .npy files to a .npy file, are computed by memext
 and by other tools: virtual memory with swap, numpy.memmap (C rows or numba, with one or k steps for each pass), h5py slabs, dask with zarr, and UMap. All of them compute with one row
 function in C, of one kernel file. Those named numba have the same operations in the same order instead. Each tool runs in a memory cgroup (experiments/limit-memory) that also counts
-the page cache. Its limit is the DRAM of the comparison, plus what the interpreter and libraries take before they see data. The read-ahead of the disk is the default of Linux
+the page cache. Its limit is the DRAM of the comparison, plus what the interpreter and libraries take before they see data. The read-ahead of the disk is the usual default of Linux
 (--read-ahead), since the 8 MiB of some disks thrash a page cache of 32 MiB. For each tool at least five settings are tried, and then the whole run has the best ones.
 Trials have a few steps, those of memext all steps. A result counts if it has the bits of the plain loop in memory.
 
@@ -51,7 +51,7 @@ def options(words=None):
     p.add_argument("--most", type=float, metavar="SECONDS", help="a whole run that would take longer measures fewer steps (default: 20 with --quick, 600 with --full)")
     p.add_argument("--limit", type=float, metavar="SECONDS", help="time limit of a run that tries settings, which has all steps of memext and a few steps of the other tools; swap has three times as long (default: 20 with --quick, 120 with --full)")
     p.add_argument("--repeats", type=int, default=5, help="number of repeats of every whole run; the table has medians (default: 5)")
-    p.add_argument("--read-ahead", default="128", metavar="KIB", help="read-ahead of the disk under --data in KiB while this runs; `machine` does not change it (default: 128, the default of Linux)")
+    p.add_argument("--read-ahead", default="128", metavar="KIB", help="read-ahead of the disk under --data in KiB while this runs; `machine` does not change it (default: 128, the usual default of Linux)")
     p.add_argument("--settings", type=int, default=99, metavar="N", help="try at most N settings of each tool (for tests)")
     p.add_argument("--search", action="store_true", help="only try settings and compute the results of the plain loop; a later call uses them for its whole runs")
     p.add_argument("--minutes", type=float, help="begin no run after this many minutes; start the same command again to continue")

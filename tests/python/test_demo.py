@@ -181,7 +181,7 @@ def test_the_demo_compares_mmap_with_the_read_ahead_of_linux(tree):
     """128 KiB around mmap alone, said before it is changed and below the table."""
     said, _, notes, calls = demo(tree)
     assert [around for around, _ in calls] == [[], ["64MiB"], ["read_ahead_kb=128", "64MiB"], ["64MiB"], ["64MiB"], ["64MiB"], ["64MiB"]]
-    assert notes[-1] == "The read-ahead of the disk was 128 KiB while mmap ran, which is the default of Linux. Otherwise it was 4096 KiB."
+    assert notes[-1] == "The read-ahead of the disk was 128 KiB while mmap ran, which is the usual default of Linux. Otherwise it was 4096 KiB."
     assert os.geteuid() != 0 or "sets a read-ahead of 128 KiB for mmap" in said
 
 
