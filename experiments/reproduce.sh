@@ -48,7 +48,7 @@ if [ -z "$system" ]; then
 elif [ "$(id -u)" -ne 0 ]; then
     mx_consent "It makes files: $files. Without root it cannot limit memory, make swap space, change settings of Linux or drop the page cache, and runs that need this are recorded as failed. With --no-system it installs nothing and skips those runs"
 else
-    mx_consent "While it runs, it makes cgroups with a memory limit and swap files in $data, changes vm.* settings and the read-ahead of the disk, and drops the page cache before each run. All this is undone afterwards. It makes files: $files. With --no-system it only makes files"
+    mx_consent "While it runs, it makes cgroups with a memory limit and swap files in $data, changes vm.* settings and the read-ahead of the disk, and drops the page cache before each run. All this is undone afterwards, apart from the io controller of cgroup v2, which stays on. It makes files: $files. With --no-system it only makes files"
 fi
 [ -z "$system" ] || mx_need_packages
 mx_build release

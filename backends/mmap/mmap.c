@@ -16,8 +16,8 @@
 enum { LAG_RANGES = 2048, MOST_MAPPINGS = 64 };
 #define GATHER_BYTES (UINT64_C(4) << 20)
 #define LAG_BYTES (UINT64_C(32) << 20)
-/* WILLNEED reads at most one read-ahead window per call, so a range is told in pieces; a whole Buffer is not.
- */
+/* WILLNEED reads at most the read-ahead per call, or the device's largest request if that is larger. So a
+ * range is told in pieces of what every device has. A whole Buffer is not. */
 #define WILLNEED_PIECE_BYTES (UINT64_C(128) << 10)
 #define WILLNEED_MOST_BYTES (UINT64_C(64) << 20)
 /* Rows of a partial plane: the kernel's read-ahead would fetch what lies beyond them as well, up to a whole

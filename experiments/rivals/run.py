@@ -14,7 +14,8 @@ Trials have a few steps, those of memext all steps. A result counts if it has th
 DRAM is the size of the data (both arrays of state, and fields that are read) divided by --factors. A whole run that would take more than --most seconds
 measures fewer steps, and its seconds for all steps are extrapolated; the table says so.
 
-If a run is interrupted, or stopped by --minutes, start the same command again to continue. Results are rivals.json and rivals.md in --output (default
+If a run is interrupted, or stopped by --minutes, start the same command again to continue. If memext, UMap or a Python package has changed by then,
+the runs of these tools are made again. The file of before is kept under another name. Results are rivals.json and rivals.md in --output (default
 results/SCALE/rivals), which analysis/report.py shows. Python packages go into a virtual environment in --tools. UMap is compared if --umap PREFIX names
 its installation.
 """

@@ -243,7 +243,7 @@ static uint64_t hash_of(const struct mx_text *text, const struct seal *seal) {
 }
 
 /* false: one of them cannot be read. */
-static bool hash_headers(const char *names, size_t bytes, uint64_t *hash) {
+static bool hash_files(const char *names, size_t bytes, uint64_t *hash) {
     *hash = 0;
     for (const char *name = names; name < names + bytes; name += strlen(name) + 1) {
         struct mx_text text;
@@ -252,6 +252,17 @@ static bool hash_headers(const char *names, size_t bytes, uint64_t *hash) {
         free(text.data);
     }
     return true;
+}
+
+void mx_cache_hash_headers(struct mx_headers *headers) {
+    const struct mx_text *names = &headers->names;
+    headers->known = names->data != NULL && hash_files(names->data, names->bytes, &headers->hash);
+}
+
+bool mx_cache_same_headers(const struct mx_headers *a, const struct mx_headers *b) {
+    if (!a->known || !b->known) return a->known == b->known;
+    return a->hash == b->hash && a->names.bytes == b->names.bytes &&
+           (a->names.bytes == 0 || memcmp(a->names.data, b->names.data, a->names.bytes) == 0);
 }
 
 bool mx_cache_is_whole(const char *path, struct mx_built *out) {
@@ -269,7 +280,7 @@ bool mx_cache_is_whole(const char *path, struct mx_built *out) {
         whole = memcmp(seal.magic, seal_magic, sizeof seal_magic) == 0 && seal.form < MX_FORMS &&
                 seal.hash == hash_of(&text, &seal) && seal.names_bytes <= text.bytes &&
                 (seal.names_bytes == 0 || text.data[text.bytes - 1] == 0) &&
-                hash_headers(text.data + text.bytes - seal.names_bytes, seal.names_bytes, &headers) &&
+                hash_files(text.data + text.bytes - seal.names_bytes, seal.names_bytes, &headers) &&
                 headers == seal.headers;
     }
     free(text.data);
@@ -277,24 +288,25 @@ bool mx_cache_is_whole(const char *path, struct mx_built *out) {
     return whole;
 }
 
-int mx_cache_seal(const char *path, const struct mx_built *built, const struct mx_text *headers) {
+int mx_cache_seal(const char *path, const struct mx_built *built, const struct mx_headers *headers) {
     struct mx_text text;
-    struct seal seal = {
-        .form = (uint64_t)built->form, .cell_ns = built->cell_ns, .names_bytes = headers->bytes};
+    const struct mx_text *names = &headers->names;
+    struct seal seal = {.form = (uint64_t)built->form,
+                        .cell_ns = built->cell_ns,
+                        .names_bytes = names->bytes,
+                        .headers = headers->hash};
     int err = mx_text_read(path, "the compiled kernel", NULL, &text);
     if (err < 0) return err;
-    char *all = realloc(text.data, text.bytes + headers->bytes + 1);
+    char *all = realloc(text.data, text.bytes + names->bytes + 1);
     if (all == NULL) return free(text.data), -ENOMEM;
-    if (headers->bytes > 0) memcpy(all + text.bytes, headers->data, headers->bytes);
+    if (names->bytes > 0) memcpy(all + text.bytes, names->data, names->bytes);
     const size_t before = text.bytes;
-    text.data = all, text.bytes += headers->bytes;
+    text.data = all, text.bytes += names->bytes;
     memcpy(seal.magic, seal_magic, sizeof seal_magic);
-    /* A compiler that lists no headers, or one that cannot be read: an object that is never whole. */
-    if (headers->data == NULL || !hash_headers(all + before, headers->bytes, &seal.headers))
-        seal.form = MX_FORMS;
+    if (!headers->known) seal.form = MX_FORMS; /* an object that is never whole */
     seal.hash = hash_of(&text, &seal);
     int fd = mx_retry(open(path, O_WRONLY | O_CLOEXEC));
-    err = fd < 0 ? -errno : mx_write_all(fd, all + before, headers->bytes, (off_t)before);
+    err = fd < 0 ? -errno : mx_write_all(fd, all + before, names->bytes, (off_t)before);
     if (err == 0) err = mx_write_all(fd, &seal, sizeof seal, (off_t)text.bytes);
     /* A linker makes what the umask allows. Where modes do not change, the object is not found again. */
     if (err == 0 && fchmod(fd, 0700) < 0) err = 0;

@@ -187,16 +187,17 @@ static bool is_within(const char *path, const char *directory) {
 }
 
 /* All headers that the text includes, as mx_cache_seal takes them: those of the system may change too.
- * *list.data is NULL if the compiler does not list them. */
-static void list_headers(const struct mx_kernel_options *o, struct compiler *c, const char *directory,
-                         const struct names *n, int32_t number, struct mx_text *list) {
-    struct mx_text rules = {0};
+ * names.data is NULL if the compiler does not list them. -EINTR: interrupted. */
+static int list_headers(const struct mx_kernel_options *o, struct compiler *c, const char *directory,
+                        const struct names *n, int32_t number, mx_why *why, struct mx_headers *headers) {
+    struct mx_text rules = {0}, *const list = &headers->names;
     char real[PATH_MAX]; /* as compilers name it, if it is a link */
     if (realpath(directory, real) == NULL) real[0] = 0;
     const pid_t child = start(c, n, directory, number, LIST);
-    *list = (struct mx_text){0};
-    if (child < 0 || mx_compiler_wait(child, o->stop) != 0 || mx_text_read(n->includes, "", NULL, &rules) < 0)
-        return;
+    const int status = child < 0 ? child : mx_compiler_wait(child, o->stop);
+    *headers = (struct mx_headers){0};
+    if (status == 256 + SIGINT || status == 256 + SIGTERM) return explain_status(c, o, "", status, "", why);
+    if (status != 0 || mx_text_read(n->includes, "", NULL, &rules) < 0) return 0;
     char *to = rules.data;
     FILE *names = open_memstream(&list->data, &list->bytes);
     const char *word = strchr(rules.data, ':');
@@ -222,6 +223,8 @@ static void list_headers(const struct mx_kernel_options *o, struct compiler *c, 
         *list = (struct mx_text){0};
     }
     free(rules.data);
+    mx_cache_hash_headers(headers);
+    return 0;
 }
 
 /* Compiles the other forms, one after the other: compilers take more memory than a small run has. Says which
@@ -254,6 +257,21 @@ static int fastest(const struct mx_kernel_options *o, struct compiler *c, const 
     return 0;
 }
 
+/* *headers as they are after the compilation; -EINVAL with a sentence if they were others before it. Then
+ * nobody knows which text is in the object. */
+static int check_headers(const struct mx_kernel_options *o, struct compiler *c, const char *directory,
+                         const struct names *n, int32_t number, mx_why *why, struct mx_headers *headers) {
+    struct mx_headers now;
+    int err = list_headers(o, c, directory, n, number, why, &now);
+    if (err == 0 && !mx_cache_same_headers(headers, &now))
+        err =
+            mx_fail(why, -EINVAL,
+                    "a header that the kernel %.200s includes has changed while it was compiled: start again",
+                    o->path);
+    free(now.names.data);
+    return err;
+}
+
 /* *built: of the object that is sealed. */
 static int compile(const struct mx_kernel_options *o, struct compiler *c, const struct mx_text *source,
                    const char *directory, const struct wanted *forms, mx_why *why, struct mx_built *built) {
@@ -263,13 +281,14 @@ static int compile(const struct mx_kernel_options *o, struct compiler *c, const 
     int err = write_files(n, o->path, source);
     if (err < 0) mx_fail(why, err, "the kernel cannot be compiled in %.300s: %s", directory, strerror(-err));
     *built = (struct mx_built){.form = forms->number[0]};
+    struct mx_headers headers = {0}; /* as they are before a compiler reads them */
+    if (err == 0) err = list_headers(o, c, directory, n, built->form, why, &headers);
     if (err == 0) err = compile_first(o, c, source, directory, n, built->form, why);
     if (err == 0 && forms->n > 1) err = fastest(o, c, directory, n, forms, why, built);
-    struct mx_text headers = {0};
-    if (err == 0) list_headers(o, c, directory, n, forms->number[0], &headers);
+    if (err == 0) err = check_headers(o, c, directory, n, forms->number[0], why, &headers);
     if (err == 0 && (err = mx_cache_seal(n->object[built->form], built, &headers)) < 0)
         mx_fail(why, err, "the compiled kernel cannot be stored in %.300s: %s", directory, strerror(-err));
-    free(headers.data);
+    free(headers.names.data);
     free(n);
     return err;
 }

@@ -52,9 +52,18 @@ struct mx_built {
     int32_t form;   /* index of mx_forms */
     double cell_ns; /* mx_forms_fastest; 0 = not measured */
 };
+/* All headers that a text includes. names: with an absolute path, each ended by a 0. */
+struct mx_headers {
+    struct mx_text names;
+    uint64_t hash; /* of these files */
+    bool known;    /* false: the compiler does not list them, or one cannot be read */
+};
+/* Fills hash and known from the files that have these names now. */
+void mx_cache_hash_headers(struct mx_headers *headers);
+bool mx_cache_same_headers(const struct mx_headers *a, const struct mx_headers *b);
 /* An object ends with the names of all headers that its text includes, what is known of it, and a hash of
  * everything before and of these headers. One that was cut, or whose headers have changed, is compiled again,
- * and not loaded. headers: names with an absolute path, each ended by a 0. */
+ * and not loaded. So is one whose headers are not known. */
 bool mx_cache_is_whole(const char *path, struct mx_built *out);
 /* The right to make the object of this name, so that ranks and other processes that need it at the same time
  * do not make it too. */
@@ -67,6 +76,6 @@ struct mx_cache_claim {
  * sentence: a signal, or *stop (may be NULL) is not 0. */
 int mx_cache_claim(const char *name, const atomic_int *stop, mx_why *why, struct mx_cache_claim *out);
 void mx_cache_release(const struct mx_cache_claim *claim, bool failed);
-int mx_cache_seal(const char *path, const struct mx_built *built, const struct mx_text *headers);
+int mx_cache_seal(const char *path, const struct mx_built *built, const struct mx_headers *headers);
 
 #endif

@@ -356,6 +356,23 @@ def test_option_without_effect_is_told_and_ignored(memext, place, backend, optio
     assert memext(*words, *option, "--quiet").stderr == ""
 
 
+@pytest.mark.parametrize("option, engine, why", [
+    (["--tile", 4, 2], "iblock", "with engine iblock: it is for engine tiled"), (["--column", 16], "iblock", "with engine iblock: it is for engine tiled"),
+    (["--link", "10Gbit"], "tiled", "in a run of one process: it is for several ranks")])  # fmt: skip
+def test_option_without_effect_in_the_plan(memext, place, option, engine, why):
+    for words in (["run", *SMALL], ["tune", *SMALL]):
+        words += ["-d", place, "--engine", engine]
+        done = memext(*words, *option)
+        assert done.returncode == 0 and f"{option[0]} has no effect {why}" in done.stderr, done.stderr
+        assert "has no effect" not in memext(*words).stderr
+
+
+@pytest.mark.parametrize("words", [["--engine", "tiled", "--tile", 4, 2], ["--engine", "tiled", "--column", 16], ["--ranks", 2, "--link", "10Gbit"], ["--accel", "host", "--tile", 4, 2]])
+def test_options_that_have_an_effect_in_the_plan(memext, place, words):
+    for done in (memext("tune", *SMALL, *words), memext("run", *SMALL, "-d", place, *words, "--dry-run")):
+        assert done.returncode == 0 and "no effect" not in done.stderr, done.stderr
+
+
 # ------------------------------------------------------------------ sentences
 
 TABLE = '''#define MX_NAME "table"

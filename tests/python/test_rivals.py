@@ -243,6 +243,26 @@ def test_the_disk_reads_ahead_as_linux_does(tmp_path, monkeypatch):
         run.options(["--quick", "--read-ahead", "much"])
 
 
+def test_runs_of_another_program_are_made_again(tmp_path, monkeypatch):
+    """One table has the runs of one build of memext, and of one version of each package. Tools that are not asked for keep theirs, and so does a copy of the file."""
+    runs_module = sys.modules[run.Runs.__module__]
+    monkeypatch.setattr(runs_module, "command", lambda *_, **__: json.dumps({"rivals": {}, "versions": {"numpy": "2"}}))
+    memext = tmp_path / "memext"
+
+    def made(text, rivals, records=()):
+        memext.write_text(text)
+        if records:
+            (tmp_path / "rivals.json").write_text(json.dumps({"versions": {"numpy": "2"}, "programs": {"memext": run.host.program_id(memext)}, "records": [{"rival": r} for r in records]}))
+        return run.Runs(types.SimpleNamespace(output=str(tmp_path), build=str(tmp_path), rivals=rivals, umap=None, retry_failed=False, no_system=False), tmp_path, "python")
+
+    everything = ["memext", "dask", "memory"]
+    assert [r["rival"] for r in made("old", ["memext", "dask"], everything).records] == everything
+    assert [r["rival"] for r in made("new", ["dask"]).records] == everything and not list(tmp_path.glob("rivals.json.*"))
+    for n in (1, 2):
+        assert [r["rival"] for r in made("new", ["memext"]).records] == ["dask", "memory"] and len(list(tmp_path.glob("rivals.json.*"))) == n
+    assert json.loads((tmp_path / "rivals.json.1").read_text())["records"] == [{"rival": r} for r in everything]
+
+
 def test_each_has_the_same_slack():
     """What a process takes before it has seen data is its own; beside that the limits are equal."""
     runs = types.SimpleNamespace(bases={"star7 memmap": 32 * run_table.MIB})

@@ -27,18 +27,22 @@ class Runs:
     def __init__(self, o, place, python):
         self.o, self.place, self.python = o, place, python
         self.path = os.path.join(o.output, "rivals.json")
-        self.records, self.bases, self.dry = [], {}, False
+        self.bases, self.dry, before = {}, False, {"records": []}
         if os.path.exists(self.path):
             with open(self.path) as file:
                 before = json.load(file)
-            self.records = before["records"]
-        if o.retry_failed:
-            self.records = [r for r in self.records if not r.get("failure")]
         said = json.loads(command([python, os.path.join(HERE, "worker.py"), "--probe"]).splitlines()[-1])
         self.absent = {name: why for name, (work, _, _) in RIVALS.items() if name in o.rivals and (why := said["rivals"].get(work, ""))}
         self.versions = said["versions"]
-        if self.records and before["versions"] == self.versions:
+        self.programs = {"memext": host.program_id(os.path.join(o.build, "memext")), **({"umap": host.program_id(umap_library(o.umap))} if o.umap else {})}
+        if before.get("versions") == self.versions:
             self.bases = before.get("bases", {})
+        others = sorted({r["rival"] for r in before["records"] if r["rival"] in o.rivals and not self.is_of(before, r["rival"])})
+        self.records = [r for r in before["records"] if r["rival"] not in others and not (o.retry_failed and r.get("failure"))]
+        if others:
+            kept = next(name for k in itertools.count(1) if not os.path.exists(name := f"{self.path}.{k}"))
+            shutil.copyfile(self.path, kept)
+            say(f"memext, UMap or a package has changed since {', '.join(others)} ran. Their runs are in {kept}, and are made again")
         if "umap" in o.rivals and o.umap is None:
             self.absent["umap"] = "UMap is not installed here; name its prefix with --umap PREFIX"
         if o.no_system:
@@ -48,8 +52,14 @@ class Runs:
         for name, why in self.absent.items():
             say(f"{name} is not run: {why}")
 
+    def is_of(self, before, rival):
+        """Were the runs of a former call made by the program of this one: this build of memext or of UMap, or these versions of packages?"""
+        if rival in ("memext", "umap"):
+            return before.get("programs", {}).get(rival) == self.programs.get(rival)
+        return before.get("versions") == self.versions
+
     def save(self):
-        origin = {"schema": 1, "command": " ".join(sys.argv), "commit": host.commit(ROOT), "scale": self.o.scale, "kernel": platform.release(), "machine": host.machine(self.o.data),
+        origin = {"schema": 1, "programs": self.programs, "command": " ".join(sys.argv), "commit": host.commit(ROOT), "scale": self.o.scale, "kernel": platform.release(), "machine": host.machine(self.o.data),
                   "versions": self.versions, "absent": self.absent, "steps": self.o.steps, "read_ahead_kb": self.o.read_ahead_kb, "rivals": {n: v[2] for n, v in RIVALS.items()}, "bases": self.bases}  # fmt: skip
         os.makedirs(self.o.output, exist_ok=True)
         with open(self.path + ".new", "w") as file:

@@ -89,8 +89,18 @@ void mx_run_say_useless(struct mx_run *r) {
 }
 
 void mx_run_say_planned(struct mx_run *r) {
+    static const char *const of_tiled[] = {"tile", "column"};
     const int32_t cores = r->report.machine.cores;
-    if (!r->o.quiet && r->o.threads <= cores) /* else it was said already */
+    const char *engine = r->tuned.plan.engine;
+    /* An accelerator that is here computes in tiles too. With --resume options of the plan ask for a new one.
+     */
+    const bool tiled = engine[0] == 0 || strcmp(engine, "iblock") != 0 || r->o.resume;
+    if (r->o.quiet) return;
+    for (size_t i = 0; i < sizeof of_tiled / sizeof of_tiled[0] && !tiled; i++)
+        mx_say_no_effect(&r->o, of_tiled[i], say, r, "with engine %s: it is for engine tiled", engine);
+    if (mx_run_ranks_of(r) == 1)
+        mx_say_no_effect(&r->o, "link", say, r, "in a run of one process: it is for several ranks");
+    if (r->o.threads <= cores) /* else it was said already */
         mx_say_many_threads("the plan has threads=", r->tuned.plan.threads, cores, say, r);
 }
 
