@@ -168,7 +168,7 @@ def full_bandwidth(results, known):
         group = _t(results, "aio", temporal)
         gap = gap_of(group)
         one = part(f"aio, {'with' if temporal else 'without'} temporal blocking / device", {} if gap else by_repeat(group, share), no_less_than(near(1.0)), gap or short_of(group))
-        yield replace(one, beside=temporal)
+        yield replace(one, beside=temporal) if gap or one.effect else Part(one.label, None, one.band, "the device's rate was not measured before these runs", beside=temporal)
 
 
 def useful_bandwidth(results, known):

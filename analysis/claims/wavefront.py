@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from analysis.claim import AT_LEAST_AS_GOOD, CONFIRMED, LARGER, NOT_RUN, REFUTED, SMALLER, Part, near, near_difference, no_less_than, no_more_than
+from analysis.claim import AT_LEAST_AS_GOOD, CONFIRMED, LARGER, NOT_RUN, REFUTED, SMALLER, TWOFOLD, Part, near, near_difference, no_less_than, no_more_than
 from analysis.claims.comparing import best_of, compare, gap_of, part, short_of
 from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, by_repeat, quotient
 from analysis.measures import seconds, wave_key
@@ -37,14 +37,15 @@ def _is_square(group):
 
 def _all_late(label, slow, fast, band):
     """The Part of slow / fast, at least a published value, if their time limit ended all slow runs: they took at least that long. What the fast ones take beside the iteration, such as making the matrices,
-    is taken off the limit. None if some completed, or failed otherwise."""
+    is taken off the limit. Fast runs that are too short to decide do so here if that is twice what the band asks for. None if some slow runs completed, or failed otherwise."""
     late = [r for g in slow for r in g.failures]
     if not late or not fast or not fast[0].done or any(g.done for g in slow) or any(r.record["status"] != "timeout" for r in late):
         return None
     given, took = min(r.record.get("timeout_s", r.wall_s) for r in late), max(seconds(r) for r in fast[0].done)
     beside = max(r.wall_s - seconds(r) for r in fast[0].done)
     pairs = len({r.round for r in fast[0].done}.intersection(*({r.round for r in g.failures} for g in slow)))
-    if pairs < LEAST_PAIRS or (given - beside) / took <= band.best:
+    least = (given - beside) / took
+    if pairs < LEAST_PAIRS or least <= band.best or (short_of(fast[0]) and least <= TWOFOLD * band.low):
         return None
     return Part(f"{label}: not complete after {given:.0f} s, where the sequential program took at most {took:.1f} s and {beside:.1f} s beside the iteration, in {pairs} rounds", None, band, settled=AT_LEAST_AS_GOOD)
 

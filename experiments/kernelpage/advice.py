@@ -65,12 +65,26 @@ def reads_again(r):
     return r["report"]["storage_read_bytes"] / r["report"]["read_bytes"]
 
 
+def whole_said(s):
+    """That a request that the device takes whole hides what read-ahead does."""
+    if (s.machine()["storage"].get("max_request_kb") or 0) < 1024:
+        return ""
+    return " Linux reads a MiB that `pread` asks for in one piece here, whatever the read-ahead is. So these runs do not tell what doubling is worth."
+
+
+def single_said(s):
+    """A likely reason, where WILLNEED takes more system time."""
+    if not all(s.values(f"fadvise-{a}", system_us) for a in ("none", "willneed")) or s.median("fadvise-willneed", system_us) < 1.5 * s.median("fadvise-none", system_us):
+        return ""
+    return " A likely reason for the time of `POSIX_FADV_WILLNEED` is that it brings in single pages, and `pread` larger folios. The sizes of folios were not looked at here."
+
+
 def fadvise(s):
     none = "fadvise-none"
     yield (f"A reader without a mapping calls `pread` for a MiB at a time, from the beginning of a file to its end and again, and computes a checksum of each. `POSIX_FADV_WILLNEED` for the next MiB {takes(s, 'fadvise-willneed', none, 'no advice', us_a_mib)}. "
            f"`POSIX_FADV_DONTNEED` behind it {takes(s, 'fadvise-dontneed', none, 'no advice', us_a_mib)}. The two together {take(s, 'fadvise-both', none, 'no advice', us_a_mib)}. "
-           f"`POSIX_FADV_SEQUENTIAL` doubles the read-ahead: it {takes(s, 'fadvise-sequential', none, 'no advice', us_a_mib)}. Linux reads a MiB that `pread` asks for in one piece, whatever the read-ahead is, so these runs do not tell what doubling is worth.")  # fmt: skip
-    yield (f"The storage reads, of the bytes asked for: {several(s, FADVICES, reads_again, '{:.2f}')}. System time a MiB: {several(s, FADVICES, system_us, '{:.0f} us')}. A likely reason for more system time is that a call that reads ahead by hand brings in single pages, and `pread` larger folios. The sizes of folios were not looked at here.")
+           f"`POSIX_FADV_SEQUENTIAL` doubles the read-ahead: it {takes(s, 'fadvise-sequential', none, 'no advice', us_a_mib)}.{whole_said(s)}")  # fmt: skip
+    yield (f"The storage reads, of the bytes asked for: {several(s, FADVICES, reads_again, '{:.2f}')}. System time a MiB: {several(s, FADVICES, system_us, '{:.0f} us')}.{single_said(s)}")
     dropped = Effect(s, "fadvise-dontneed", none, reads_again)
     if dropped.sign > 0:
         yield f"`POSIX_FADV_DONTNEED` makes the storage read {dropped} as many bytes: it drops pages that the next pass would find."

@@ -67,7 +67,8 @@ def compressor(s):
 
 def pool_limit(s):
     share, memory = (s.machine().get("zswap") or {}).get("max_pool_percent"), s.machine().get("memory_bytes")
-    if not share or not memory or any(s.values("zswap-random", counter("zswpwb"))):
+    written = s.values("zswap-random", counter("zswpwb"))
+    if not share or not memory or not written or any(written) or s.machine()["cgroup"] != "v1":
         return ""
     return f" It may take {share} % of the machine's memory, {int(share) / 100 * memory / 2**30:.1f} GiB, and never wrote a page to the file. So here zswap is memory beside the limit, as zram is."
 

@@ -31,10 +31,16 @@ def folios(s):
            " A program mapped the file, read all of it, and then stored to every page twice. The value is the time of the first pass of stores less that of the second, for a page: "
            f"{several(s, FOLIOS, store_us, '{:.2f} us')}.")  # fmt: skip
     yield " ".join(f"With calls of {label} the first store to a page {takes(s, name, 'folio-4KiB', 'one with calls of 4 KiB', store_us)}." for label, name in FOLIOS[1:]) + (
-        " Linux can map a folio of 2 MiB by one entry of the page table, with one fault. The faults were not counted here, and why folios of 1 MiB cost more than small ones was not measured. "
-        "These are stores to pages that were mapped for reading before. Since Linux 6.18 a first store to a page that is not mapped maps its whole folio (`finish_fault` in `mm/memory.c`; see MADV_POPULATE_WRITE).")  # fmt: skip
+        " Linux can map a folio of 2 MiB by one entry of the page table, with one fault. The faults were not counted here. " + dearer(s) + (
+        "These are stores to pages that were mapped for reading before. Since Linux 6.18 a first store to a page that is not mapped maps its whole folio (`finish_fault` in `mm/memory.c`; see MADV_POPULATE_WRITE)."))  # fmt: skip
     yield (f"The system time of the process is {s.median(NONE, system_ms):.1f} ms a step without advice, {s.median(HUGE, system_ms):.1f} with `MADV_HUGEPAGE`, and {s.median(URING, system_ms):.1f} with io_uring. Threads of Linux that write back are not in it, so for mappings it is a lower bound. "
            "How much of this comes from the size of folios was not measured.")  # fmt: skip
+
+
+def dearer(s):
+    """A sentence on folios that cost more than those of 4 KiB; "" if none do."""
+    found = [label for label, name in FOLIOS[1:] if s.done(name) and s.median(name, store_us) > 1.5 * s.median("folio-4KiB", store_us)]
+    return f"Why a store costs more with calls of {' and '.join(found)} was not measured. " if found else ""
 
 
 def file_systems(s):

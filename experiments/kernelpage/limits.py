@@ -63,7 +63,7 @@ def sweep(s):
         yield ("Without advice and with this read-ahead, what the storage reads does not depend on the limit. A store to a written extent reads its page first, and only the first sweep stores to unwritten ones. So S sweeps read (2 S - 1) / S times the bytes. "
                "Times of different limits are not compared: their runs have different numbers of sweeps.")  # fmt: skip
     if not all(effect.enough for pair in kept for effect in pair):
-        yield "There are too few rounds to compare the limits."
+        yield "There are too few rounds, or too short runs, to compare the limits."
         return
     yield f"{directions('a mapping without advice against io_uring', [a.sign for a, _ in kept])} {directions('`MADV_HUGEPAGE` against none', [b.sign for _, b in kept])}"
 
@@ -139,7 +139,7 @@ def over_limits(found):
     if len(found) < 2:
         return "One limit was measured, which says nothing of larger ones."
     if not all(effect.enough for _, _, effect in found):
-        return "There are too few rounds to say whether the limit decides."
+        return "There are too few rounds, or too short runs, to say whether the limit decides."
     at = {}
     for limit, _, effect in found:
         at.setdefault(FINDINGS[effect.sign], []).append(spaced(limit))

@@ -16,11 +16,11 @@ DROPPED = ("--json", "--timeline", "--swap-dir", "--counts")  # words of a comma
 INTRODUCTION = (
     "`experiments/kernel.py` wrote this page from the runs of `experiments/plans/kernel.toml`. `experiments/kernel.py --run` measures again within an hour, and writes the page for your machine. With `--scale night` the limits reach 5 GiB, and it takes about two hours. "
     "The access patterns are those of the papers: whole planes in long requests (`stream`), some rows of each plane (`skewed-min`), and plane by plane on the mapping (without Blocks). A Buffer is an array that holds a whole state of the grid. A Block is memory of the program's own that holds a piece of a Buffer. A sweep takes the whole grid some steps further. "
-    "A commit makes the state on the storage complete (`fdatasync`). `--commit-every 0` makes one after each sweep: the runs of `stream` on io_uring and on the mapping have it. Without this option a run commits every 30 s at most, and on swap or without Blocks it commits nothing. "
+    "A commit makes the state on the storage complete (`fdatasync`). `--commit-every 0` makes one after each sweep of `stream` on io_uring and on the mapping. `skewed-min`, swap and runs without Blocks commit nothing. The runs on dirty limits commit once, at their end. "
     "The page cache is dropped before each run. Each run of memext also samples a timeline, which the commands below leave out.")  # fmt: skip
 RULE = (
     "Each round gives a ratio. The page gives Hodges and Lehmann's estimate of these ratios, with an interval of 95 % in brackets. The page claims a difference only where the interval does not contain 1. For two equal configurations that happens "
-    f"in at most 1 of 20 cases. The page has {{intervals}} such intervals, so {{chance}} of them may differ from 1 by chance. Fewer than {effects.LEAST_PAIRS} rounds claim nothing. Runs that count take {effects.LEAST_SECONDS:g} s or more. "
+    f"in at most 1 of 20 cases.{{chance}} Fewer than {effects.LEAST_PAIRS} rounds claim nothing. Runs that count take {effects.LEAST_SECONDS:g} s or more. "
     "Lists and tables of what is counted have medians, with the least and the most of the rounds in brackets where they differ. "
     "A store to an extent that was never written reads nothing. So the first sweep into each Buffer reads less. The page compares what the storage reads only between runs with the same number of sweeps. "
     "In the pictures a dot is a run, and a line is a median. An axis is logarithmic where values lie far apart.")  # fmt: skip
@@ -168,6 +168,6 @@ def page(s, folder, out):
         else:
             lines += section(q, s, folder, out)
     n = len(Effect.seen)
-    rule = RULE.format(intervals=n, chance=f"about {round(n / 20)}" if n >= 30 else "one")
+    rule = RULE.format(chance=f" The page has {n} such intervals, so {f'about {round(n / 20)}' if n >= 30 else 'one'} of them may differ from 1 by chance." if n else "")
     head = ["# What Linux does with these access patterns", "", INTRODUCTION, "", origin(s), "", settings(s), "", rule, ""]
     out.write_text("\n".join([*head, *lines, *cannot(s, unanswered)]))

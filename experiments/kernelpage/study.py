@@ -233,21 +233,24 @@ class Effect:
             gone = [name for name, found in ((a, first), (b, second)) if not found]
             raise study.missing(gone[0]) if gone else Missing(f"`{a}` and `{b}` have no round in which both were counted")
         self.effect = effects.Effect(tuple(self.ratios))
+        self.few = self.effect.interval() is None
+        self.short = of is step_ms and min(study.median(name, lambda r: report(r)["seconds"]) for name in (a, b)) < effects.LEAST_SECONDS
         if self.enough:
             Effect.seen.add((a, b, of))
 
     @property
     def enough(self):
-        return self.effect.interval() is not None
+        """Are there enough rounds for an interval, and are the runs long enough for their times to be compared?"""
+        return not self.few and not self.short
 
     @property
     def sign(self):
-        """1 more, -1 less, 0 where the interval holds 1 or there are too few rounds for one."""
-        low, high = self.effect.interval() or (0.0, 2.0)
+        """1 more, -1 less, 0 where the interval holds 1 or there is not enough to tell."""
+        low, high = self.effect.interval() if self.enough else (0.0, 2.0)
         return 1 if low > 1 else -1 if high < 1 else 0
 
     def __str__(self):
-        if not self.enough:
+        if self.few:
             return f"{self.effect.value:.2f} times, with {self.ratios[0]:.2f} to {self.ratios[-1]:.2f} in {self.effect.n} round{'s' if self.effect.n > 1 else ''},"
         low, high = self.effect.interval()
         return f"{self.effect.value:.2f} times [{low:.2f} to {high:.2f}, n = {self.effect.n}]"
@@ -256,9 +259,8 @@ class Effect:
 def takes(study, a, b, than, of=step_ms):
     """takes ... THAN. Too few rounds, or runs that are too short, tell nothing."""
     effect = Effect(study, a, b, of)
-    short = of is step_ms and min(study.median(name, lambda r: report(r)["seconds"]) for name in (a, b)) < effects.LEAST_SECONDS
-    if short or not effect.enough:
-        return f"cannot be compared with {than}: {'the runs are too short' if short else 'too few rounds'} ({effect} as long)"
+    if not effect.enough:
+        return f"cannot be compared with {than}: {'too few rounds' if effect.few else 'the runs are too short'} ({effect} as long)"
     if effect.sign:
         return f"takes {effect} as long as {than}"
     return f"shows no clear difference from {than} ({effect} as long)"

@@ -92,7 +92,7 @@ def populated(s):
     yield f"Faults a page stored: {several(s, POPULATED, faults_a_page, '{:.3f}')}. They include the faults that the call takes itself."
     a_fault = s.median(UNWRITTEN, faults_a_page)
     if 0 < a_fault < 0.5:
-        yield f"So a fault here brings in {1 / a_fault:.0f} pages: since Linux 6.18 it maps a whole folio. The question of one fault for each page needs folios of one page, which these files did not have."
+        yield f"So a fault here brings in {1 / a_fault:.0f} pages: since Linux 6.18 it maps a whole folio. What a fault for each page would cost was not measured: that needs folios of one page."
 
 
 # ------------------------------------------------------------------ memory.high

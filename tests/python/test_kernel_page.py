@@ -83,7 +83,7 @@ def aheads(small, large, rounds=5, usual=1.5, best=1.2):
 @pytest.mark.parametrize("small, large, rounds, wanted", [
     (2.28, 0.98, 5, "costs time at 80 MiB, and saves time at 320 MiB. The ratio of 8192 KiB against 128 KiB is smaller at 320 MiB than at 80 MiB"), (2.3, 2.2, 5, "costs time at each of these limits. The loss of 8192 KiB"),
     (1.0, 1.0, 5, "No difference can be told at any of these limits"), (0.5, 0.5, 5, "saves time at each"), (0.5, 1.0, 5, "saves time at 80 MiB, and shows no clear difference at 320 MiB"),
-    (2.28, 0.98, 3, "too few rounds to say whether the limit decides"),
+    (2.28, 0.98, 3, "too few rounds, or too short runs, to say whether the limit decides"),
 ])  # fmt: skip
 def test_read_ahead_is_said_for_each_limit_and_for_all(tmp_path, small, large, rounds, wanted):
     text = said(limits.readahead, studied(tmp_path, *aheads(small, large, rounds)))
@@ -140,7 +140,7 @@ def test_the_sweep_says_what_holds_at_each_limit(tmp_path):
     none = said(limits.sweep, studied(tmp_path / "none", *sweep(**{"": (2, 8, 8, 6), "_320MiB": (8, 30, 30, 20)})))
     assert "For `MADV_HUGEPAGE` against none no difference can be told at any of these limits." in none
     few = [r for r in sum(sweep(**{"": (2, 8, 4, 6), "_320MiB": (8, 30, 15, 20)}), []) if r["repeat"] < 2]
-    assert "too few rounds to compare the limits" in said(limits.sweep, studied(tmp_path / "few", few))
+    assert "too few rounds, or too short runs, to compare the limits" in said(limits.sweep, studied(tmp_path / "few", few))
 
 
 def test_sizes_of_requests(tmp_path):
