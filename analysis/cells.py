@@ -90,7 +90,7 @@ class Rounds:
         if self.single:
             drawn.notes.append(f"{self.single} point{'s' if self.single > 1 else ''} with one run {'are' if self.single > 1 else 'is'} not drawn. The table has the number{'s' if self.single > 1 else ''}.")
         if self.short:
-            drawn.notes.append(f"{self.short} point{'s rest' if self.short > 1 else ' rests'} on runs of less than {LEAST_SECONDS:g} s, which decide nothing. The table marks their numbers as short.")
+            drawn.notes.append(f"{self.short} point{'s rest' if self.short > 1 else ' rests'} on runs of less than {LEAST_SECONDS:g} s, which decide no number. The table marks their numbers as short.")
         if drawn.figure is not None and not self.counts and not self.failures:
             style.close(drawn.figure)
             drawn.figure = None

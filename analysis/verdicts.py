@@ -145,6 +145,6 @@ MEANINGS = {
     CONFIRMED: "every interval lies inside its band.",
     AT_LEAST_AS_GOOD: f"the rule can fail on one side only, and it does not fail. But an interval here reaches more than {percent(TOLERANCE)} beyond the published value on the good side. This does not reproduce the published number.",
     REFUTED: f"an interval lies outside its band, or it shows that a claimed difference is smaller than {percent(EQUAL)}.",
-    UNDECIDED: f"neither is the case, a run failed, or there are too few or too short runs. A quick run leaves plans out for lack of time. Where time decides, a run must take {LEAST_SECONDS:g} s or more, unless an order is claimed and the whole interval shows more than twice the time.",
+    UNDECIDED: f"neither is the case, a run failed, or there are too few or too short runs. A quick run leaves plans out for lack of time. Where time decides, a run must take {LEAST_SECONDS:g} s or more, unless an order is claimed and the whole interval shows more than twice the time, or a time limit shows more than twice what the rule asks for.",
     NOT_TESTED: "the runs that the finding needs were not made.",
 }

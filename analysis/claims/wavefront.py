@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from analysis.claim import AT_LEAST_AS_GOOD, CONFIRMED, LARGER, NOT_RUN, REFUTED, SMALLER, TWOFOLD, Part, near, near_difference, no_less_than, no_more_than
+from analysis.claim import AT_LEAST_AS_GOOD, CONFIRMED, LARGER, NOT_RUN, REFUTED, SMALLER, TOO_SHORT, TWOFOLD, Part, near, near_difference, no_less_than, no_more_than
 from analysis.claims.comparing import best_of, compare, gap_of, part, short_of
 from analysis.effects import LEAST_PAIRS, LEAST_SECONDS, by_repeat, quotient
 from analysis.measures import seconds, wave_key
@@ -45,7 +45,7 @@ def _all_late(label, slow, fast, band):
     beside = max(r.wall_s - seconds(r) for r in fast[0].done)
     pairs = len({r.round for r in fast[0].done}.intersection(*({r.round for r in g.failures} for g in slow)))
     least = (given - beside) / took
-    if pairs < LEAST_PAIRS or least <= band.best or (short_of(fast[0]) and least <= TWOFOLD * band.low):
+    if pairs < LEAST_PAIRS or least <= band.best or (short_of(fast[0]) and not (short_of(fast[0]).endswith(TOO_SHORT) and least > TWOFOLD * band.low)):
         return None
     return Part(f"{label}: not complete after {given:.0f} s, where the sequential program took at most {took:.1f} s and {beside:.1f} s beside the iteration, in {pairs} rounds", None, band, settled=AT_LEAST_AS_GOOD)
 

@@ -61,7 +61,7 @@ def sweep(s):
                f"Without advice the storage reads {s.median(NONE + end, read_ratio):.2f} times the bytes loaded, over {sweeps(s, NONE + end)}.")  # fmt: skip
     if reads_by_sweeps(s, [NONE + suffix(s, limit, NONE) for limit in limits]):
         yield ("Without advice and with this read-ahead, what the storage reads does not depend on the limit. A store to a written extent reads its page first, and only the first sweep stores to unwritten ones. So S sweeps read (2 S - 1) / S times the bytes. "
-               "Times of different limits are not compared: their runs have different numbers of sweeps.")  # fmt: skip
+               "Times of different limits are not compared, because grids and sweeps differ.")  # fmt: skip
     if not all(effect.enough for pair in kept for effect in pair):
         yield "There are too few rounds, or too short runs, to compare the limits."
         return

@@ -20,7 +20,7 @@ INTRODUCTION = (
     "The page cache is dropped before each run. Each run of memext also samples a timeline, which the commands below leave out.")  # fmt: skip
 RULE = (
     "Each round gives a ratio. The page gives Hodges and Lehmann's estimate of these ratios, with an interval of 95 % in brackets. The page claims a difference only where the interval does not contain 1. For two equal configurations that happens "
-    f"in at most 1 of 20 cases.{{chance}} Fewer than {effects.LEAST_PAIRS} rounds claim nothing. Runs that count take {effects.LEAST_SECONDS:g} s or more. "
+    f"in at most 1 of 20 cases.{{chance}} Fewer than {effects.LEAST_PAIRS} rounds claim nothing. Runs of memext that count take {effects.LEAST_SECONDS:g} s or more. A measurement of faults is one pass over a file. "
     "Lists and tables of what is counted have medians, with the least and the most of the rounds in brackets where they differ. "
     "A store to an extent that was never written reads nothing. So the first sweep into each Buffer reads less. The page compares what the storage reads only between runs with the same number of sweeps. "
     "In the pictures a dot is a run, and a line is a median. An axis is logarithmic where values lie far apart.")  # fmt: skip

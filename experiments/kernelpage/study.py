@@ -116,6 +116,9 @@ def step_ms(r):
     return report(r)["seconds"] / report(r)["steps_done"] * 1000
 
 
+step_ms.timed = True  # a time, which short runs do not tell
+
+
 def kernel_of(name):
     return lambda r: report(r)["kernel"][name]
 
@@ -148,6 +151,9 @@ def written_ratio(r):
 
 def system_ms(r):
     return kernel_of("system_s")(r) / report(r)["steps_done"] * 1000
+
+
+system_ms.timed = True
 
 
 def faults(r):
@@ -234,7 +240,7 @@ class Effect:
             raise study.missing(gone[0]) if gone else Missing(f"`{a}` and `{b}` have no round in which both were counted")
         self.effect = effects.Effect(tuple(self.ratios))
         self.few = self.effect.interval() is None
-        self.short = of is step_ms and min(study.median(name, lambda r: report(r)["seconds"]) for name in (a, b)) < effects.LEAST_SECONDS
+        self.short = getattr(of, "timed", False) and min(study.median(name, lambda r: report(r)["seconds"]) for name in (a, b)) < effects.LEAST_SECONDS
         if self.enough:
             Effect.seen.add((a, b, of))
 

@@ -257,17 +257,20 @@ static int fastest(const struct mx_kernel_options *o, struct compiler *c, const 
     return 0;
 }
 
-/* *headers as they are after the compilation; -EINVAL with a sentence if they were others before it. Then
- * nobody knows which text is in the object. */
+/* -EINVAL with a sentence: headers are others now than before the compilation. Then nobody knows which text
+ * is in the object. If the compiler no longer lists them, those that it listed are looked at. */
 static int check_headers(const struct mx_kernel_options *o, struct compiler *c, const char *directory,
                          const struct names *n, int32_t number, mx_why *why, struct mx_headers *headers) {
-    struct mx_headers now;
+    struct mx_headers now, again = {.names = headers->names};
     int err = list_headers(o, c, directory, n, number, why, &now);
-    if (err == 0 && !mx_cache_same_headers(headers, &now))
+    mx_cache_hash_headers(&again);
+    const bool same = !headers->known || mx_cache_same_headers(headers, now.known ? &now : &again);
+    if (err == 0 && !same)
         err =
             mx_fail(why, -EINVAL,
                     "a header that the kernel %.200s includes has changed while it was compiled: start again",
                     o->path);
+    headers->known &= now.known;
     free(now.names.data);
     return err;
 }

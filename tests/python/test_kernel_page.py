@@ -453,6 +453,33 @@ def test_what_the_kernel_lacks_is_said_once(tmp_path):
     assert "cannot do" not in written(tmp_path / "all", made(study.NONE))
 
 
+def test_sentences_that_hold_on_some_machines_alone(tmp_path):
+    """Each is said where its runs or settings show it, and nowhere else."""
+    s = studied(tmp_path / "some", made("fadvise-none", report={"system_us_a_mib": 100.0}), made("fadvise-willneed", report={"system_us_a_mib": 300.0}), made("folio-4KiB", report={"store_us": 1.0}),
+                made("folio-1MiB", report={"store_us": 3.0}), made("zswap-random", vmstat={"zswpwb": 0}))  # fmt: skip
+    machine = s.machine()
+    machine.update(zswap={"max_pool_percent": "20"}, memory_bytes=10 * 2**30)
+    machine["storage"]["max_request_kb"] = 4096
+    assert "in one piece here" in advice.whole_said(s) and "single pages" in advice.single_said(s)
+    assert folios.dearer(s) == "Why a store costs more with calls of 1 MiB was not measured. "
+    assert "20 % of the machine's memory, 2.0 GiB" in compressed.pool_limit(s)
+    machine["storage"]["max_request_kb"], machine["cgroup"] = 256, "v2"
+    assert advice.whole_said(s) == compressed.pool_limit(s) == ""
+    machine["cgroup"] = "v1"
+    for written_back in ({}, {"zswpwb": 7}):
+        none = studied(tmp_path / f"none{len(written_back)}", made("fadvise-none", report={"system_us_a_mib": 100.0}), made("fadvise-willneed", report={"system_us_a_mib": 120.0}), made("folio-4KiB", report={"store_us": 1.0}),
+                       made("folio-1MiB", report={"store_us": 1.2}), made("zswap-random", vmstat=written_back))  # fmt: skip
+        none.machine().update(zswap={"max_pool_percent": "20"}, memory_bytes=10 * 2**30)
+        assert advice.single_said(none) == folios.dearer(none) == compressed.pool_limit(none) == ""
+
+
+def test_how_many_intervals_the_page_has(tmp_path):
+    assert "such intervals" not in written(tmp_path / "one", made(study.NONE)), "nothing is compared"
+    text = written(tmp_path / "some", *aheads(2.0, 2.0))
+    n = len(study.Effect.seen)
+    assert n > 0 and f"The page has {n} such intervals, so one of them may differ from 1 by chance." in text
+
+
 def test_which_settings_the_runs_had(tmp_path):
     text = written(tmp_path / "linux", made(study.NONE, knobs=LINUX))
     assert "read-ahead 128 KiB, `vm.page-cluster` 3, dirty data written back from 10% of the memory limit on, writers slowed from 15% on and stopped at 20%" in text and "This read-ahead is the least that Linux gives a device, and its usual default." in text and "The dirty limits are scaled" in text

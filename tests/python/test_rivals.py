@@ -244,23 +244,34 @@ def test_the_disk_reads_ahead_as_linux_does(tmp_path, monkeypatch):
 
 
 def test_runs_of_another_program_are_made_again(tmp_path, monkeypatch):
-    """One table has the runs of one build of memext, and of one version of each package. Tools that are not asked for keep theirs, and so does a copy of the file."""
-    runs_module = sys.modules[run.Runs.__module__]
-    monkeypatch.setattr(runs_module, "command", lambda *_, **__: json.dumps({"rivals": {}, "versions": {"numpy": "2"}}))
-    memext = tmp_path / "memext"
+    """One table has the runs of one build of memext and of UMap, and of one version of each package. Tools that are not asked for, or not here, keep theirs, and so does a copy of the file."""
+    runs_module, versions = sys.modules[run.Runs.__module__], {"numpy": "1"}
+    monkeypatch.setattr(runs_module, "command", lambda *_, **__: json.dumps({"rivals": {}, "versions": versions}))
+    prefix = tmp_path / "umap"
+    for name in ("include/umap/umap.h", "lib/libumap.so"):
+        (prefix / name).parent.mkdir(parents=True)
+        (prefix / name).write_text("old")
 
-    def made(text, rivals, records=()):
-        memext.write_text(text)
-        if records:
-            (tmp_path / "rivals.json").write_text(json.dumps({"versions": {"numpy": "2"}, "programs": {"memext": run.host.program_id(memext)}, "records": [{"rival": r} for r in records]}))
-        return run.Runs(types.SimpleNamespace(output=str(tmp_path), build=str(tmp_path), rivals=rivals, umap=None, retry_failed=False, no_system=False), tmp_path, "python")
+    def called(rivals, umap=None):
+        """What goes on, of a call that saves at once."""
+        o = types.SimpleNamespace(output=str(tmp_path), build=str(tmp_path), rivals=rivals, umap=umap, retry_failed=False, no_system=False, scale="quick", data=str(tmp_path), steps=4, read_ahead_kb=128)
+        found = run.Runs(o, tmp_path, "python")
+        names = [r["rival"] for r in found.records]
+        found.records += [{"rival": r, "program": found.identity(r)} for r in rivals if r not in names and r not in found.absent]
+        found.save()
+        return names
 
-    everything = ["memext", "dask", "memory"]
-    assert [r["rival"] for r in made("old", ["memext", "dask"], everything).records] == everything
-    assert [r["rival"] for r in made("new", ["dask"]).records] == everything and not list(tmp_path.glob("rivals.json.*"))
-    for n in (1, 2):
-        assert [r["rival"] for r in made("new", ["memext"]).records] == ["dask", "memory"] and len(list(tmp_path.glob("rivals.json.*"))) == n
-    assert json.loads((tmp_path / "rivals.json.1").read_text())["records"] == [{"rival": r} for r in everything]
+    everything = ["memory", "memext", "dask", "umap"]
+    (tmp_path / "memext").write_text("old")
+    assert called(everything, prefix) == [] and called(everything, prefix) == everything
+    (tmp_path / "memext").write_text("new")
+    assert called(["memory", "dask", "umap"]) == everything and not list(tmp_path.glob("rivals.json.*")), "neither asked for nor here"
+    assert sorted(called(everything, prefix)) == ["dask", "memory", "umap"] and len(list(tmp_path.glob("rivals.json.*"))) == 1
+    (prefix / "lib" / "libumap.so").write_text("new")
+    assert sorted(called(everything, prefix)) == ["dask", "memext", "memory"]
+    versions["numpy"] = "2"
+    assert sorted(called(everything, prefix)) == ["memext", "memory", "umap"] and sorted(called(everything, prefix)) == sorted(everything)
+    assert len(json.loads((tmp_path / "rivals.json.1").read_text())["records"]) == 4
 
 
 def test_each_has_the_same_slack():

@@ -34,15 +34,8 @@ class Runs:
         said = json.loads(command([python, os.path.join(HERE, "worker.py"), "--probe"]).splitlines()[-1])
         self.absent = {name: why for name, (work, _, _) in RIVALS.items() if name in o.rivals and (why := said["rivals"].get(work, ""))}
         self.versions = said["versions"]
-        self.programs = {"memext": host.program_id(os.path.join(o.build, "memext")), **({"umap": host.program_id(umap_library(o.umap))} if o.umap else {})}
         if before.get("versions") == self.versions:
             self.bases = before.get("bases", {})
-        others = sorted({r["rival"] for r in before["records"] if r["rival"] in o.rivals and not self.is_of(before, r["rival"])})
-        self.records = [r for r in before["records"] if r["rival"] not in others and not (o.retry_failed and r.get("failure"))]
-        if others:
-            kept = next(name for k in itertools.count(1) if not os.path.exists(name := f"{self.path}.{k}"))
-            shutil.copyfile(self.path, kept)
-            say(f"memext, UMap or a package has changed since {', '.join(others)} ran. Their runs are in {kept}, and are made again")
         if "umap" in o.rivals and o.umap is None:
             self.absent["umap"] = "UMap is not installed here; name its prefix with --umap PREFIX"
         if o.no_system:
@@ -51,15 +44,25 @@ class Runs:
                     self.absent[name] = "it needs a memory limit and swap space, which --no-system does not make"
         for name, why in self.absent.items():
             say(f"{name} is not run: {why}")
+        others = sorted({r["rival"] for r in before["records"] if r["rival"] in o.rivals and self.identity(r["rival"]) not in (None, r.get("program", ""))})
+        self.records = [r for r in before["records"] if r["rival"] not in others and not (o.retry_failed and r.get("failure"))]
+        if others:
+            kept = next(name for k in itertools.count(1) if not os.path.exists(name := f"{self.path}.{k}"))
+            shutil.copyfile(self.path, kept)
+            say(f"memext, UMap or a package has changed since {', '.join(others)} ran. Their runs are in {kept}, and are made again")
 
-    def is_of(self, before, rival):
-        """Were the runs of a former call made by the program of this one: this build of memext or of UMap, or these versions of packages?"""
-        if rival in ("memext", "umap"):
-            return before.get("programs", {}).get(rival) == self.programs.get(rival)
-        return before.get("versions") == self.versions
+    def identity(self, rival):
+        """What the runs of a tool are of: this build of memext or of UMap, or these versions of packages; "" for the plain loop. None: the tool cannot run here."""
+        if rival == "memory":
+            return ""
+        if rival in self.absent:
+            return None
+        if rival == "memext":
+            return host.program_id(os.path.join(self.o.build, "memext"))
+        return host.program_id(os.path.join(umap_library(self.o.umap), "libumap.so")) if rival == "umap" else json.dumps(self.versions, sort_keys=True)
 
     def save(self):
-        origin = {"schema": 1, "programs": self.programs, "command": " ".join(sys.argv), "commit": host.commit(ROOT), "scale": self.o.scale, "kernel": platform.release(), "machine": host.machine(self.o.data),
+        origin = {"schema": 1, "command": " ".join(sys.argv), "commit": host.commit(ROOT), "scale": self.o.scale, "kernel": platform.release(), "machine": host.machine(self.o.data),
                   "versions": self.versions, "absent": self.absent, "steps": self.o.steps, "read_ahead_kb": self.o.read_ahead_kb, "rivals": {n: v[2] for n, v in RIVALS.items()}, "bases": self.bases}  # fmt: skip
         os.makedirs(self.o.output, exist_ok=True)
         with open(self.path + ".new", "w") as file:
@@ -104,12 +107,13 @@ class Runs:
 
     def compiled(self, case, cache, dram, more):
         """Compiles the kernel into this cache, outside any memory limit, where the compilers of the other tools run too."""
-        if os.path.exists(os.path.join(cache, case.name)):
+        made = os.path.join(cache, f"{case.name}-{self.identity('memext')}")
+        if os.path.exists(made):
             return
         nz, ny, nx = (n - 2 * case.h for n in case.shape)
         memext = os.path.join(self.o.build, "memext")
         command([memext, "tune", "--kernel", case.kernel, "-n", nx, ny, nz, "-t", self.o.steps, "-d", self.place, "--dram", dram + PROGRAM, *more, "--quiet", "--json", "-"], env={**os.environ, "XDG_CACHE_HOME": cache})
-        os.makedirs(os.path.join(cache, case.name))
+        os.makedirs(made)
 
     def run(self, case, factor, rival, settings, steps, kind, repeat=0, beat=None):
         """A record: {case, factor, rival, settings, steps, kind, seconds, ..., hash, same | failure}. rival "memory": the plain loop, without a limit.
@@ -124,7 +128,7 @@ class Runs:
         dram = int(case.data_bytes / factor) // MIB * MIB if factor else 0
         folder, output = os.path.join(self.place, "work"), os.path.join(self.place, "result.npy")
         os.makedirs(folder)
-        record = {**key, "data_bytes": case.data_bytes, "cells": case.cells, "dram_bytes": dram, "limit_bytes": 0}
+        record = {**key, "program": self.identity(rival), "data_bytes": case.data_bytes, "cells": case.cells, "dram_bytes": dram, "limit_bytes": 0}
         try:
             job = {"rival": work, "library": case.library, "inputs": case.inputs, "output": output, "work": folder, "steps": steps, "threads": self.o.threads, "settings": settings}
             if kind == "reference":

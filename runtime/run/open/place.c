@@ -94,11 +94,12 @@ void mx_run_say_planned(struct mx_run *r) {
     const char *engine = r->tuned.plan.engine;
     /* An accelerator that is here computes in tiles too. With --resume options of the plan ask for a new one.
      */
-    const bool tiled = engine[0] == 0 || strcmp(engine, "iblock") != 0 || r->o.resume;
+    const bool on_device = r->accel != NULL && !mx_accel_facts(r->accel)->here;
+    const bool tiled = engine[0] == 0 || (strcmp(engine, "iblock") != 0 && !on_device) || r->o.resume;
     if (r->o.quiet) return;
     for (size_t i = 0; i < sizeof of_tiled / sizeof of_tiled[0] && !tiled; i++)
         mx_say_no_effect(&r->o, of_tiled[i], say, r, "with engine %s: it is for engine tiled", engine);
-    if (mx_run_ranks_of(r) == 1)
+    if (mx_run_has_no_ranks(r))
         mx_say_no_effect(&r->o, "link", say, r, "in a run of one process: it is for several ranks");
     if (r->o.threads <= cores) /* else it was said already */
         mx_say_many_threads("the plan has threads=", r->tuned.plan.threads, cores, say, r);

@@ -28,6 +28,9 @@ int32_t mx_run_ranks_of(const struct mx_run *r) {
 }
 
 bool mx_run_alone(const struct mx_run *r) { return !mx_is_rank(&r->ranks); }
+bool mx_run_has_no_ranks(const struct mx_run *r) {
+    return mx_run_ranks_of(r) == 1 && mx_link_of_process() == NULL;
+}
 bool mx_run_leads(const struct mx_run *r) { return r->ranks.rank == 0; }
 int mx_run_rank(const mx_run *r) { return mx_run_alone(r) ? -1 : r->ranks.rank; }
 void mx_run_set_status(mx_run *r, int status) { r->ranks.status = status; }

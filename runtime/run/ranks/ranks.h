@@ -62,6 +62,8 @@ void mx_run_make_ranks(struct mx_run *r);
 int32_t mx_run_ranks_of(const struct mx_run *r);
 /* Is this process the only one? Then it need not wait for other ranks. */
 bool mx_run_alone(const struct mx_run *r);
+/* Is it one process, not a plan for several ranks, and not one that mpirun has started with others? */
+bool mx_run_has_no_ranks(const struct mx_run *r);
 /* Is this the rank that does what is done only once? */
 bool mx_run_leads(const struct mx_run *r);
 /* Gives the number of this rank and of ranks, for notes and timelines; 0 and 0 for a single process. */
