@@ -41,10 +41,15 @@ def few(values, most=4):
     return ", ".join(values if len(values) <= most else [*values[: most - 2], "...", values[-1]])
 
 
+def other_share(run, cores):
+    """Share of all cores' time that went to other work beside a run: neither to the command nor to idling."""
+    return (run.other_cpu_s + run.record.get("stolen_cpu_s", 0)) / (run.wall_s * cores)
+
+
 def others_share(runs, cores):
-    """Median share of all cores' time that went to other work: neither to the command nor to idling. Only runs count that leave the threads of Linux little to do."""
+    """Median of other_share. Only runs count that leave the threads of Linux little to do."""
     quiet = [r for r in runs if r.ok and r.report.get("backend") in ("dram", "aio", "uring") and r.record.get("other_cpu_s") is not None]
-    return median([(r.other_cpu_s + r.record.get("stolen_cpu_s", 0)) / (r.wall_s * cores) for r in quiet]) if quiet else None
+    return median([other_share(r, cores) for r in quiet]) if quiet else None
 
 
 def sampling_share(runs):

@@ -6,7 +6,7 @@ import shlex
 from runner import plan
 
 from analysis import effects, results
-from analysis.origin import active, others_share, spaced, swap_read_ahead, throttled
+from analysis.origin import active, other_share, others_share, spaced, swap_read_ahead, throttled
 
 from .pictures import figure, heat_map
 from .study import MIB, Effect, Missing, report
@@ -97,10 +97,10 @@ DISTURBED = 0.1  # of all cores' time
 
 
 def others_of(r, cores):
-    """The share of all cores' time that went to other work beside a run; None if it was not counted. What writes back for a mapping counts as other work, so nothing is said beside mappings."""
+    """other_share of a run; None if it was not counted. What writes back for a mapping counts as other work, so nothing is said beside mappings."""
     if r["status"] != "done" or (r["report"] or {}).get("backend") not in ("dram", "aio", "uring", "swap") or r.get("other_cpu_s") is None:
         return None
-    return (r["other_cpu_s"] + r.get("stolen_cpu_s", 0)) / (r["wall_s"] * cores)
+    return other_share(results.Run(r, None), cores)
 
 
 def disturbed(s):

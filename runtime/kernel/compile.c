@@ -263,7 +263,7 @@ static int check_headers(const struct mx_kernel_options *o, struct compiler *c, 
                          const struct names *n, int32_t number, mx_why *why, struct mx_headers *headers) {
     struct mx_headers now, again = {.names = headers->names};
     int err = list_headers(o, c, directory, n, number, why, &now);
-    mx_cache_hash_headers(&again);
+    if (!now.known) mx_cache_hash_headers(&again);
     const bool same = !headers->known || mx_cache_same_headers(headers, now.known ? &now : &again);
     if (err == 0 && !same)
         err =
