@@ -96,9 +96,9 @@ static void stencil_box(const struct mx_work *work, const struct mx_view *view, 
 /* A row function's arguments, and what it does not see. */
 struct row_call {
     struct mx_row row;
-    void *out[MX_MAX_FIELDS];
-    const void *in[MX_MAX_FIELDS * (2 * MX_MAX_HALO + 1)];
-    const void *fixed[MX_MAX_FIXED * (2 * MX_MAX_HALO + 1)];
+    void *out[MX_MAX_FIELDS * MX_MAX_DEEP];
+    const void *in[MX_MAX_FIELDS * (2 * MX_MAX_HALO + MX_MAX_DEEP)];
+    const void *fixed[MX_MAX_FIXED * (2 * MX_MAX_HALO + MX_MAX_DEEP)];
     int64_t fixed_pitch[MX_MAX_FIXED];
     double param[MX_MAX_PARAMS];
 };
@@ -119,14 +119,16 @@ static void point_to_planes(const struct mx_work *work, const struct mx_view *vi
             p->fixed[i][d] = mx_view_fixed_row(view, i, y, z + d - s->hc);
 }
 
-/* The arguments for the rows from `row` on, counted from those of p, of plane `plane`. */
+/* The arguments for the rows from `row` on, counted from those of p, of `deep` planes from `plane` on. */
 static void point_to_rows(const struct mx_work *work, const struct box_planes *p, int64_t level,
-                          int64_t plane, int64_t row, struct row_call *c) {
+                          int64_t plane, int64_t deep, int64_t row, struct row_call *c) {
     const struct mx_system *s = work->problem->system;
-    const int64_t planes = 2 * work->h + 1, fixed_planes = 2 * s->hc + 1, at = row * c->row.row_pitch;
+    const int64_t planes = 2 * work->h + deep, fixed_planes = 2 * s->hc + deep, at = row * c->row.row_pitch;
     const struct mx_row_fields *read = &work->fields[mx_read_by(level)],
                                *written = &work->fields[1 - mx_read_by(level)];
-    for (int32_t f = 0; f < written->n; f++) c->out[f] = p->out[plane] + at + written->offset_bytes[f];
+    for (int32_t f = 0; f < written->n; f++)
+        for (int64_t d = 0; d < deep; d++)
+            c->out[f * deep + d] = p->out[plane + d] + at + written->offset_bytes[f];
     for (int64_t d = 0; d < planes; d++) {
         const char *in = p->in[plane + d] + at;
         for (int32_t f = 0; f < read->n; f++) c->in[f * planes + d] = in + read->offset_bytes[f];
@@ -148,19 +150,26 @@ static void copy_cells(char *to, const char *from, int64_t bytes) {
 
 /* Nothing of the array written is read where the form is jacobi, so that its frame has to come from the other
  * one, which has the same fields. */
-static void copy_x_frames(const struct mx_work *work, const struct row_call *c, int64_t level) {
+static void copy_x_frames(const struct mx_work *work, const struct row_call *c, int64_t level, int64_t deep) {
     const struct mx_row_fields *fields = &work->fields[1 - mx_read_by(level)];
-    const int64_t h = work->h, planes = 2 * h + 1, pitch = c->row.row_pitch;
+    const int64_t h = work->h, planes = 2 * h + deep, pitch = c->row.row_pitch;
     if (c->row.x0 != h && c->row.x1 != work->nx + h) return;
-    for (int32_t f = 0; f < fields->n; f++) {
+    for (int64_t i = 0; i < fields->n * deep; i++) {
+        const int64_t f = i / deep;
         const int64_t cell = fields->cell_bytes[f], right = (work->nx + h) * cell;
-        char *dst = c->out[f];
-        const char *src = c->in[f * planes + h];
+        char *dst = c->out[i];
+        const char *src = c->in[f * planes + h + i % deep];
         for (int64_t r = 0; r < c->row.rows; r++, dst += pitch, src += pitch) {
             if (c->row.x0 == h) copy_cells(dst, src, h * cell);
             if (c->row.x1 == work->nx + h) copy_cells(dst + right, src + right, h * cell);
         }
     }
+}
+
+/* Planes of the next call, of which the first is z: as many as the kernel takes, if their indices adjoin. */
+static int64_t planes_of_call(const struct mx_problem *p, int64_t z, int64_t left, bool ghosts) {
+    const int64_t deep = mx_planes_of_call(p->system, left);
+    return !ghosts || mx_plane_of(p, z + deep - 1) - mx_plane_of(p, z) == deep - 1 ? deep : 1;
 }
 
 /* Sets the coordinates that the kernel sees. Cells of a rank have those of the whole grid, and ghost cells
@@ -177,23 +186,25 @@ static void system_planes(const struct mx_work *work, const struct mx_advance *a
                           struct mx_box box, struct row_call *c, struct mx_ahead *ahead) {
     const struct mx_problem *p = work->problem;
     const int64_t level = a->first_level + l, planes = box.z1 - box.z0;
-    const int64_t rows = ahead == NULL ? box.y1 - box.y0 : ROWS_BETWEEN_ASKING;
     const bool ghosts =
         p->all_nz > 0 || (a->after != NULL && (a->after->ghost[MX_DIM_Y] || a->after->ghost[MX_DIM_Z]));
-    void (*const row)(const struct mx_row *) = mx_row_of(p->system, level);
     struct box_planes at;
     point_to_planes(work, &a->view, (a->parity + l + 1) & 1, box.y0, box.z0, planes, &at);
-    for (int64_t z = 0; z < planes; z++)
+    for (int64_t z = 0, deep; z < planes; z += deep) {
+        deep = planes_of_call(p, box.z0 + z, planes - z, ghosts);
+        const int64_t rows = ahead == NULL ? box.y1 - box.y0 : mx_max(ROWS_BETWEEN_ASKING / deep, 2);
+        void (*const row)(const struct mx_row *) = mx_planes_of(p->system, level, deep);
         for (int64_t y = box.y0; y < box.y1; y += c->row.rows) {
             c->row.rows = mx_min(rows, box.y1 - y);
             c->row.y = y - work->hy;
             c->row.z = box.z0 + z - p->h;
             if (ghosts) name_ghosts(p, &c->row);
-            point_to_rows(work, &at, level, z, y - box.y0, c);
-            if (ahead != NULL) mx_ahead_ask(ahead, c->row.rows * (box.x1 - box.x0));
+            point_to_rows(work, &at, level, z, deep, y - box.y0, c);
+            if (ahead != NULL) mx_ahead_ask(ahead, deep * c->row.rows * (box.x1 - box.x0));
             row(&c->row);
-            if (!mx_reads_old(p)) copy_x_frames(work, c, level);
+            if (!mx_reads_old(p)) copy_x_frames(work, c, level, deep);
         }
+    }
 }
 
 static void system_box(const struct mx_work *work, const struct mx_advance *a, int32_t l, struct mx_box box,

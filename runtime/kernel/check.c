@@ -136,6 +136,7 @@ static int check_in_child(void *context, struct mx_isolated *report) {
     c->rows = mx_min(MOST_ROWS, c->grid.n[1]);
     int err = 0;
     for (c->level = 0; c->level < mx_system_levels(s) && err == 0; c->level++) err = check_level(c);
+    if (err == 0) err = mx_check_planes(s, &asked->grid, report);
     c->level = (int)mx_reduced_level(s);
     for (int32_t i = 0; i < s->n_reduce && err == 0; i++) {
         c->reduce = &s->reduce[i];

@@ -101,6 +101,12 @@ void mx_check_call(const struct check *check, struct image *image, int64_t row, 
                    int64_t x1);
 void mx_check_call_all(const struct check *check, struct image *image);
 
+/* ---- check_planes.c */
+
+/* -EINVAL with a sentence: calls for several planes compute something else than calls for one. */
+int mx_check_planes(const struct mx_system *system, const struct mx_kernel_grid *grid,
+                    struct mx_isolated *report);
+
 /* ---- check_findings.c: what the kernel did, compared with what it may do */
 
 /* Keeps the results of a call over everything in `expected`. */

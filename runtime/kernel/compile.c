@@ -231,14 +231,13 @@ static int list_headers(const struct mx_kernel_options *o, struct compiler *c, c
  * of all is the fastest, and how fast. One that does not compile is left out. */
 static int fastest(const struct mx_kernel_options *o, struct compiler *c, const char *directory,
                    const struct names *n, const struct wanted *forms, mx_why *why, struct mx_built *built) {
-    bool rows, blocks, in_blocks = false; /* if one row is in blocks, several rows are too */
-    mx_forms_worth(n->object[forms->number[0]], &rows, &blocks);
+    bool in_blocks = false; /* if one row is in blocks, all forms of several are too */
+    const struct mx_worth worth = mx_forms_worth(n->object[forms->number[0]]);
     const char *path[MX_FORMS] = {n->object[forms->number[0]]};
     int32_t compiled[MX_FORMS] = {forms->number[0]}, k = 1;
     for (int32_t i = 1; i < forms->n; i++) {
         const int32_t form = forms->number[i];
-        if (mx_forms[form].blocks && !blocks) continue;
-        if (mx_forms[form].rows > 1 && (!rows || mx_forms[form].blocks != in_blocks)) continue;
+        if (!mx_form_is_worth(&mx_forms[form], &worth, in_blocks)) continue;
         const pid_t child = start(c, n, directory, form, OTHER);
         const int status = child < 0 ? child : mx_compiler_wait(child, o->stop);
         if (status == 256 + SIGINT || status == 256 + SIGTERM)

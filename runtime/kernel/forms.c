@@ -25,16 +25,23 @@
 #define WIDE NULL
 #endif
 #define BLOCKS "-DMEMEXT_BLOCKS"
+#define ROWS_2 "-DMEMEXT_ROWS=2"
+#define ROWS_4 "-DMEMEXT_ROWS=4"
+#define PLANES_2 "-DMEMEXT_PLANES=2"
+#define PLANES_4 "-DMEMEXT_PLANES=4"
 const struct mx_form mx_forms[MX_FORMS] = {
-    {"1", "1 row in a pass", 1, false, false, {NULL}},
-    {"1b", "1 row in a pass, in blocks", 1, true, false, {BLOCKS, WIDE}},
-    {"2b", "2 rows in a pass, in blocks", 2, true, false, {"-DMEMEXT_ROWS=2", BLOCKS, WIDE}},
-    {"4b", "4 rows in a pass, in blocks", 4, true, true, {"-DMEMEXT_ROWS=4", BLOCKS, WIDE}},
-    {"1n", "1 row in a pass, vectors of 32 bytes", 1, false, true, {NARROW}},
-    {"1w", "1 row in a pass, vectors of 64 bytes", 1, false, true, {WIDE}},
-    {"2n", "2 rows in a pass, vectors of 32 bytes", 2, false, false, {"-DMEMEXT_ROWS=2", NARROW}},
-    {"2w", "2 rows in a pass, vectors of 64 bytes", 2, false, true, {"-DMEMEXT_ROWS=2", WIDE}},
-    {"4", "4 rows in a pass, the widest vectors", 4, false, false, {"-DMEMEXT_ROWS=4", WIDE}}};
+    {"1", "1 row in a pass", 1, 1, false, false, {NULL}},
+    {"1b", "1 row in a pass, in blocks", 1, 1, true, false, {BLOCKS, WIDE}},
+    {"2b", "2 rows in a pass, in blocks", 2, 1, true, false, {ROWS_2, BLOCKS, WIDE}},
+    {"4b", "4 rows in a pass, in blocks", 4, 1, true, true, {ROWS_4, BLOCKS, WIDE}},
+    {"1x2b", "1 row of 2 planes in a pass, in blocks", 1, 2, true, false, {PLANES_2, BLOCKS, WIDE}},
+    {"2x2b", "2 rows of 2 planes in a pass, in blocks", 2, 2, true, true, {ROWS_2, PLANES_2, BLOCKS, WIDE}},
+    {"1x4b", "1 row of 4 planes in a pass, in blocks", 1, 4, true, true, {PLANES_4, BLOCKS, WIDE}},
+    {"1n", "1 row in a pass, vectors of 32 bytes", 1, 1, false, true, {NARROW}},
+    {"1w", "1 row in a pass, vectors of 64 bytes", 1, 1, false, true, {WIDE}},
+    {"2n", "2 rows in a pass, vectors of 32 bytes", 2, 1, false, false, {ROWS_2, NARROW}},
+    {"2w", "2 rows in a pass, vectors of 64 bytes", 2, 1, false, true, {ROWS_2, WIDE}},
+    {"4", "4 rows in a pass, the widest vectors", 4, 1, false, false, {ROWS_4, WIDE}}};
 
 static bool has_avx512(void) {
 #if defined(__x86_64__)
@@ -54,8 +61,9 @@ int mx_forms_wanted(mx_why *why, int32_t number[MX_FORMS], int32_t *n) {
     }
     if (*n > 0) return 0;
     return mx_fail(why, -EINVAL,
-                   MX_FORM_VARIABLE "=%.20s is not a form of row functions: choose 1, 1b, 2b, 4b, 1n, 1w, "
-                                    "2n, 2w or 4, or unset it for the fastest",
+                   MX_FORM_VARIABLE
+                   "=%.20s is not a form of row functions: choose 1, 1b, 2b, 4b, 1x2b, 2x2b, "
+                   "1x4b, 1n, 1w, 2n, 2w or 4, or unset it for the fastest",
                    only);
 }
 
@@ -70,6 +78,9 @@ enum { MOST_CODE_OF_ROWS = 5000, MOST_CODE_OF_BLOCKS = 12000 };
 /* In tiled runs one row was faster than several for six kernels of radius 4 and 8, by 3 to 17 %
  * (docs/notes/kernels.md). On a tile alone several rows sometimes win. */
 enum { MOST_RADIUS_OF_ROWS = 3 };
+/* Four cells of several fields have more values than there are registers, and compilers take a second for
+ * them. Two were faster in tiled runs (docs/notes/kernels.md). */
+enum { MOST_FIELDS_OF_FOURS = 1 };
 
 /* Bytes of machine code in a shared object; INT64_MAX if it cannot be read. */
 static int64_t code_bytes(const char *path) {
@@ -91,20 +102,35 @@ static int64_t code_bytes(const char *path) {
     return bytes;
 }
 
-static int radius_of(void *context, struct mx_isolated *report) {
+/* What a child process finds: below 0 an error, else the radius, and in bit WITH_FIELDS whether there are
+ * more fields than four cells may have. */
+enum { WITH_FIELDS = 64 };
+static int extent_of(void *context, struct mx_isolated *report) {
     struct mx_system system;
     void *handle;
     const int err = mx_kernel_load(context, "", &report->why, &system, &handle);
-    return err < 0 ? err : (int)system.h;
+    if (err < 0) return err;
+    const bool fields = mx_max(system.n_field[0], system.n_field[1]) > MOST_FIELDS_OF_FOURS;
+    return (int)system.h + (fields ? WITH_FIELDS : 0);
 }
 
-void mx_forms_worth(const char *first, bool *rows, bool *blocks) {
+struct mx_worth mx_forms_worth(const char *first) {
     mx_why why = {""};
     const int64_t bytes = code_bytes(first);
-    *rows = bytes <= MOST_CODE_OF_ROWS, *blocks = bytes <= MOST_CODE_OF_BLOCKS;
-    if (!*rows) return;
-    const int h = mx_isolate(radius_of, (void *)(uintptr_t)first, "the radius of the kernel", SECONDS, &why);
-    *rows = h >= 0 && h <= MOST_RADIUS_OF_ROWS;
+    struct mx_worth worth = {.blocks = bytes <= MOST_CODE_OF_BLOCKS};
+    if (bytes > MOST_CODE_OF_ROWS) return worth;
+    const int found =
+        mx_isolate(extent_of, (void *)(uintptr_t)first, "the extent of the kernel", SECONDS, &why);
+    worth.rows = found >= 0 && found % WITH_FIELDS <= MOST_RADIUS_OF_ROWS;
+    worth.fours = found >= 0 && found < WITH_FIELDS;
+    return worth;
+}
+
+bool mx_form_is_worth(const struct mx_form *form, const struct mx_worth *worth, bool in_blocks) {
+    if (form->blocks && !worth->blocks) return false;
+    if (form->blocks && form->rows * form->planes > 1 && !in_blocks) return false;
+    if (form->blocks && form->rows * form->planes > 2 && !worth->fours) return false;
+    return form->rows == 1 || (worth->rows && form->blocks == in_blocks);
 }
 
 /* ---- measuring */
@@ -125,7 +151,7 @@ enum {
 static void tile_size(const struct mx_system *s, int64_t n[3]) {
     n[0] = 254, n[1] = 16, n[2] = 8;
     if (s->flat) n[1] = 1, n[2] = 128;
-    while (n[2] > 1 && mx_sample_bytes(s, n) > MOST_BYTES) n[2] /= 2;
+    while (n[2] > MX_MAX_DEEP && mx_sample_bytes(s, n) > MOST_BYTES) n[2] /= 2;
     while (n[1] > ROWS && mx_sample_bytes(s, n) > MOST_BYTES) n[1] /= 2;
 }
 
@@ -234,9 +260,9 @@ int32_t mx_forms_choose(const int32_t *number, int32_t n, const double *time, bo
     for (int32_t i = 1; i < n; i++)
         if (time[i] / CLEARLY < (best == 0 ? time[0] : time[best] / CLEARLY)) best = i;
     const struct mx_form *two = &mx_forms[number[best]];
-    for (int32_t i = 1; i < n && prefers_rows && two->blocks && two->rows == 2; i++) {
+    for (int32_t i = 1; i < n && prefers_rows && two->blocks && two->rows == 2 && two->planes == 1; i++) {
         const struct mx_form *four = &mx_forms[number[i]];
-        if (four->blocks && four->rows == 4 && time[i] < NEARLY * time[best]) return i;
+        if (four->blocks && four->rows == 4 && four->planes == 1 && time[i] < NEARLY * time[best]) return i;
     }
     return best;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* forms.h - inside kernel/ only: the forms in which a row function is compiled; one of them is kept.
  *
- * A form is a number of rows that one pass over x computes together, so that they share what they read, and a
- * width of vectors. In blocks, neighbours in x come from registers. All forms do the same operations in the
- * same order, so they give the same bits. The fastest in tiled runs depends on the kernel, the compiler and
- * the processor. It is estimated from times on a tile. So is how long a step takes: the tuner plans with
- * that.
+ * A form is a number of rows and planes that one pass over x computes together, so that they share what they
+ * read, and a width of vectors. In blocks, neighbours in x come from registers. All forms do the same
+ * operations in the same order, so they give the same bits. The fastest in tiled runs depends on the kernel,
+ * the compiler and the processor. It is estimated from times on a tile. So is how long a step takes: the
+ * tuner plans with that.
  */
 #ifndef MX_KERNEL_FORMS_H
 #define MX_KERNEL_FORMS_H
@@ -16,10 +16,10 @@
  * empty: the fastest form. */
 #define MX_FORM_VARIABLE "MEMEXT_ROWS"
 
-enum { MX_FORMS = 9, MX_FORM_FLAGS = 3 };
+enum { MX_FORMS = 12, MX_FORM_FLAGS = 4 };
 struct mx_form {
     const char *name, *text; /* its name in the variable, and in words */
-    int32_t rows;            /* rows of a pass */
+    int32_t rows, planes;    /* of a pass */
     bool blocks; /* in blocks of a vector (cell.h), which some kernels and compilers do not allow */
     bool avx512; /* only with vectors of 64 bytes, for which there are 32 registers; elsewhere it equals
                     another form, or 16 registers are too few */
@@ -32,10 +32,18 @@ extern const struct mx_form mx_forms[MX_FORMS];
  * sentence: the variable does not name a form. */
 int mx_forms_wanted(mx_why *why, int32_t number[MX_FORMS], int32_t *n);
 
-/* Says whether forms with several rows in a pass, and forms in blocks, may pay for the kernel of this object,
- * which is in the first form. Its radius and the bytes of its machine code decide, so the answer does not
- * depend on the load of the machine. If the object cannot be loaded or crashes, several rows do not pay. */
-void mx_forms_worth(const char *first, bool *rows, bool *blocks);
+/* Which forms may pay for a kernel. */
+struct mx_worth {
+    bool rows;   /* several rows in a pass */
+    bool blocks; /* blocks */
+    bool fours;  /* four cells in a pass in blocks: rows times planes */
+};
+/* Says which forms may pay for the kernel of this object, which is in the first form. Its radius, its fields
+ * and the bytes of its machine code decide, so the answer does not depend on the load of the machine. If the
+ * object cannot be loaded or crashes, neither several rows nor four cells pay. */
+struct mx_worth mx_forms_worth(const char *first);
+/* Is a form worth compiling? in_blocks: one row was compiled in blocks. */
+bool mx_form_is_worth(const struct mx_form *form, const struct mx_worth *worth, bool in_blocks);
 
 /* Returns the index, below n, of the form to keep. number[i]: index in mx_forms; number[0] is the first form.
  * time[i] > 0: of one cell on a tile. prefers_rows: four rows in blocks are kept if they are hardly slower

@@ -201,6 +201,14 @@ static int add_lines(const struct mx_loaded *l, mx_why *why, struct mx_text *out
     return 0;
 }
 
+/* All that a system has of its object's code. */
+static void take_functions(struct mx_system *to, const struct mx_system *from) {
+    memcpy(to->row, from->row, sizeof to->row);
+    memcpy(to->deep, from->deep, sizeof to->deep);
+    to->deep_planes = from->deep_planes;
+    for (int32_t i = 0; i < from->n_reduce; i++) to->reduce[i].value = from->reduce[i].value;
+}
+
 static int replace_object(struct mx_loaded *l, const struct mx_text *text, mx_why *why) {
     const struct mx_kernel_options o = {.path = l->path, .stop = l->stop};
     struct mx_system *s = calloc(1, sizeof *s);
@@ -210,8 +218,7 @@ static int replace_object(struct mx_loaded *l, const struct mx_text *text, mx_wh
     if (err == 0) err = mx_kernel_load(object.path, l->path, why, s, &handle);
     mx_object_drop(&object);
     if (err == 0) {
-        memcpy(l->system.row, s->row, sizeof s->row);
-        for (int32_t i = 0; i < s->n_reduce; i++) l->system.reduce[i].value = s->reduce[i].value;
+        take_functions(&l->system, s);
         l->object = object;
         l->system.cell_ns = object.cell_ns;
         void *const old = l->handle;

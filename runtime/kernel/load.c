@@ -41,6 +41,7 @@ static int check_versions(const struct mx_kernel *k, const char *path, mx_why *w
     bool more = k->flags != 0;
     for (size_t i = 0; i < sizeof k->more / sizeof k->more[0]; i++) more |= k->more[i] != NULL;
     const int32_t most_levels = k->form == MX_STAGGERED ? 2 : k->form == MX_JACOBI ? MX_MAX_STAGES : 1;
+    more |= k->deep != NULL && (k->deep->planes < 2 || k->deep->planes > MX_MAX_DEEP);
     if (more || k->n_levels < 1 + (k->form == MX_STAGGERED) || k->n_levels > most_levels ||
         k->radius[1] != k->radius[0] || (k->radius[2] != k->radius[0] && k->radius[2] != 0))
         return mx_fail(why, -ENOTSUP,
@@ -89,6 +90,12 @@ static int check_counts(const struct mx_kernel *k, mx_why *why) {
         if (k->level[i] == NULL)
             return mx_fail(why, -EINVAL,
                            "the kernel \"%s\" has no part %s ... MX_END, which computes its cells: write it",
+                           k->name, name_of_cell(k, i, cell));
+    for (int32_t i = 0; k->deep != NULL && i < k->n_levels; i++)
+        if (k->deep->level == NULL || k->deep->level[i] == NULL)
+            return mx_fail(why, -EINVAL,
+                           "the kernel \"%s\" has functions for several planes, but none for %s: build it "
+                           "again with the header of this memext",
                            k->name, name_of_cell(k, i, cell));
     return 0;
 }
@@ -181,7 +188,11 @@ static int copy_description(const struct mx_kernel *k, const char *path, struct 
     s->n_field[0] = k->n_state, s->n_field[1] = staggered ? k->n_partner : k->n_state;
     s->n_fixed = k->n_fixed, s->n_param = k->n_param;
     s->stages = !staggered && k->n_levels > 1 ? k->n_levels : 0;
-    for (int32_t i = 0; i < k->n_levels; i++) s->row[i] = k->level[i];
+    s->deep_planes = k->deep != NULL ? (int32_t)k->deep->planes : 1;
+    for (int32_t i = 0; i < k->n_levels; i++) {
+        s->row[i] = k->level[i];
+        if (k->deep != NULL) s->deep[i] = k->deep->level[i];
+    }
     err = copy_fields(k, k->state, k->n_state, "MX_STATE", s->field[0], why);
     if (err == 0)
         err = staggered ? copy_fields(k, k->partner, k->n_partner, "MX_PARTNER", s->field[1], why)

@@ -27,7 +27,11 @@ static void put(char *to, enum mx_dtype dtype, uint64_t i, const double range[2]
 /* Without memory. */
 static struct mx_sample lay_out(const struct mx_system *s, const int64_t n[3]) {
     const int64_t cells = n[0] + 2 * s->h;
-    struct mx_sample t = {.n = {n[0], n[1], n[2]}, .h = s->h, .hy = s->flat ? 0 : s->h, .hc = s->hc};
+    struct mx_sample t = {.n = {n[0], n[1], n[2]},
+                          .grid = {n[0], n[1], n[2]},
+                          .h = s->h,
+                          .hy = s->flat ? 0 : s->h,
+                          .hc = s->hc};
     t.rows = n[1] + 2 * t.hy, t.planes = n[2] + 2 * s->h;
     for (int array = 0; array < 2; array++) {
         int64_t end = 0;
@@ -99,16 +103,19 @@ void mx_sample_free(struct mx_sample *t) {
 
 struct call {
     struct mx_row row;
-    void *out[MX_MAX_FIELDS];
-    const void *in[MX_MAX_FIELDS * (2 * MX_MAX_HALO + 1)], *fixed[MX_MAX_FIXED * (2 * MX_MAX_HALO + 1)];
+    void *out[MX_MAX_FIELDS * MX_MAX_DEEP];
+    const void *in[MX_MAX_FIELDS * (2 * MX_MAX_HALO + MX_MAX_DEEP)];
+    const void *fixed[MX_MAX_FIXED * (2 * MX_MAX_HALO + MX_MAX_DEEP)];
 };
 
-/* Rows from y on of plane z, frame counted. */
+/* Rows from y on of `deep` planes from z on, frame counted. */
 static void point(const struct mx_sample *t, const struct mx_system *s, int read, int64_t y, int64_t z,
-                  struct call *c) {
-    const int64_t planes = 2 * t->h + 1, fixed_planes = 2 * t->hc + 1;
+                  int64_t deep, struct call *c) {
+    const int64_t planes = 2 * t->h + deep, fixed_planes = 2 * t->hc + deep;
     for (int32_t f = 0; f < s->n_field[1 - read]; f++)
-        c->out[f] = t->array[1 - read] + (z * t->rows + y) * t->row_pitch + t->offset[1 - read][f];
+        for (int64_t d = 0; d < deep; d++)
+            c->out[f * deep + d] =
+                t->array[1 - read] + ((z + d) * t->rows + y) * t->row_pitch + t->offset[1 - read][f];
     for (int64_t d = 0; d < planes; d++)
         for (int32_t f = 0; f < s->n_field[read]; f++)
             c->in[f * planes + d] =
@@ -129,14 +136,16 @@ void mx_sample_level(const struct mx_sample *t, const struct mx_system *s, int l
                             .param = s->param,
                             .x0 = t->h,
                             .x1 = t->n[0] + t->h,
-                            .nx = t->n[0],
-                            .ny = t->n[1],
-                            .nz = t->n[2]};
-    for (int64_t z = 0; z < t->n[2]; z++)
+                            .nx = t->grid[0],
+                            .ny = t->grid[1],
+                            .nz = t->grid[2]};
+    for (int64_t z = 0, deep; z < t->n[2]; z += deep) {
+        deep = mx_planes_of_call(s, t->n[2] - z);
         for (int64_t y = 0; y < t->n[1]; y += c.row.rows) {
             c.row.rows = mx_min(rows, t->n[1] - y);
             c.row.y = y, c.row.z = z;
-            point(t, s, level & 1, y + t->hy, z + t->h, &c);
-            mx_row_of(s, level)(&c.row);
+            point(t, s, level & 1, y + t->hy, z + t->h, deep, &c);
+            mx_planes_of(s, level, deep)(&c.row);
         }
+    }
 }

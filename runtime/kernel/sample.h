@@ -7,7 +7,7 @@
 
 /* Arrays A, B and C of n[0] x n[1] x n[2] cells and their frames, with harmless values. */
 struct mx_sample {
-    int64_t n[3];
+    int64_t n[3], grid[3];           /* grid: NX, NY and NZ of its cells; n unless they are changed */
     int32_t h, hy, hc;               /* hy: halo in y (system.h, mx_halo_y) */
     int64_t row_pitch, rows, planes; /* of A and B, frame counted */
     int64_t offset[2][MX_MAX_FIELDS];

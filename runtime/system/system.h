@@ -51,6 +51,7 @@ void mx_cell_store(enum mx_dtype dtype, void *row, int64_t x, double value);
 void mx_cell_add(enum mx_dtype dtype, void *row, int64_t x, double more);
 
 #define MX_MAX_HALO 8
+#define MX_MAX_DEEP 4 /* planes of a call of a row function */
 enum { MX_MAX_FIELDS = 32, MX_MAX_FIXED = 32, MX_MAX_PARAMS = 64, MX_MAX_REDUCES = 16, MX_FIELD_NAME = 24 };
 enum { MX_MAX_SERIES = 8, MX_MAX_STAGES = 16 };
 
@@ -103,8 +104,11 @@ struct mx_system {
     int32_t stages;                         /* form jacobi: levels of a step; 0 or 1 = one level */
     void (*row[MX_MAX_STAGES])(const struct mx_row *r); /* what the levels of a step compute (mx_row_of);
                                                            staggered: B from A, then A from B */
-    struct mx_profile profile[MX_MAX_FIXED];            /* of the fields of C that are profiles in this run */
-    uint64_t identity;                                  /* of the kernel's source text: XXH3-64 */
+    int32_t deep_planes; /* planes of a call of a function in `deep`; 0 or 1: there are none */
+    void (*deep[MX_MAX_STAGES])(const struct mx_row *r); /* like `row`, for several planes (struct
+                                                            mx_deep_kernel of cell.h) */
+    struct mx_profile profile[MX_MAX_FIXED]; /* of the fields of C that are profiles in this run */
+    uint64_t identity;                       /* of the kernel's source text: XXH3-64 */
     double cell_ns; /* a step of a cell on one core, in tiles, measured after compilation; 0 = not measured */
     int32_t n_reduce;
     struct mx_reduce reduce[MX_MAX_REDUCES];
@@ -161,6 +165,15 @@ static inline int mx_system_states(const struct mx_system *s) { return s->form =
 /* Returns the row function of level `level` of the run. */
 static inline void (*mx_row_of(const struct mx_system *s, int64_t level))(const struct mx_row *) {
     return s->row[level % mx_system_levels(s)];
+}
+/* Returns the function that computes `planes` planes of level `level` in a call: 1, or deep_planes. */
+static inline void (*mx_planes_of(const struct mx_system *s, int64_t level,
+                                  int64_t planes))(const struct mx_row *) {
+    return planes > 1 ? s->deep[level % mx_system_levels(s)] : mx_row_of(s, level);
+}
+/* Returns how many planes the next call computes, if `left` planes are left. */
+static inline int64_t mx_planes_of_call(const struct mx_system *s, int64_t left) {
+    return s->deep_planes > 1 && left >= s->deep_planes ? s->deep_planes : 1;
 }
 /* Returns the level of a step that reads what reductions read; of several stages the first one. */
 static inline int64_t mx_reduced_level(const struct mx_system *s) { return s->form == MX_STAGGERED; }

@@ -23,17 +23,22 @@ class Reduce(c.Structure):
     _fields_ = [("name", c.c_char_p), ("kind", c.c_int64), ("value", c.CFUNCTYPE(None, c.POINTER(Row), c.c_void_p))]
 
 
+class DeepKernel(c.Structure):
+    """struct mx_deep_kernel of cell.h."""
+    _fields_ = [("planes", c.c_int64), ("level", c.POINTER(c.CFUNCTYPE(None, c.POINTER(Row))))]
+
+
 class Kernel(c.Structure):
     """struct mx_kernel of cell.h."""
     _fields_ = [*[(n, c.c_uint32) for n in ("size", "version", "row_size", "field_size", "param_size", "reduce_size")], ("form", c.c_int32), ("real_bytes", c.c_int32),
                 ("radius", c.c_int32 * 3), ("fixed_radius", c.c_int32), *[(n, c.c_int32) for n in ("n_state", "n_partner", "n_fixed", "n_param", "n_reduce", "n_levels")],
                 ("flags", c.c_uint64), ("name", c.c_char_p), *[(n, c.POINTER(Field)) for n in ("state", "partner", "fixed")], ("param", c.POINTER(Param)),
-                ("reduce", c.POINTER(Reduce)), ("level", c.POINTER(c.CFUNCTYPE(None, c.POINTER(Row)))), ("more", c.c_void_p * 7)]
+                ("reduce", c.POINTER(Reduce)), ("level", c.POINTER(c.CFUNCTYPE(None, c.POINTER(Row)))), ("deep", c.POINTER(DeepKernel)), ("more", c.c_void_p * 6)]
 
 
 class Rows:
     """The row functions of an object, called over made-up memory: what they leave in all of it."""
-    CELLS, ROWS = 176, 9
+    CELLS, ROWS, PLANES = 176, 9, 4
 
     def __init__(self, path):
         self.library = c.CDLL(str(path))
@@ -57,23 +62,32 @@ class Rows:
         return made, pitch
 
     def call(self, level, seed, rows, x0, x1):
-        """All bytes of the array written after a call; with `level` None, the values of the reduction."""
+        """All bytes of the array written after calls for PLANES planes, with the functions for several planes if there are some; with `level` None, the values of the reduction."""
         import numpy as np
         k = self.kernel
         h, hc, staggered = k.radius[0], k.fixed_radius, k.form == 2
         of = [k.state[:k.n_state], (k.partner if staggered else k.state)[:k.n_partner if staggered else k.n_state]]
         read = int(staggered) if level is None else level % 2
-        inside, pitch = self.memory(of[read], 2 * h + 1, h, seed)
-        fixed, fixed_pitch = self.memory(k.fixed[:k.n_fixed], 2 * hc + 1, h, seed + 1)
-        out, _ = self.memory(of[1 - read], 1, h, seed + 2)
-        def pointers(blocks, p):
-            return (c.c_void_p * (len(blocks) + 1))(*[b.ctypes.data + h * p for b in blocks])
-        row = Row(out=pointers(out, pitch), in_=pointers(inside, pitch), fixed=pointers(fixed, fixed_pitch), row_pitch=pitch,
+        inside, pitch = self.memory(of[read], 2 * h + self.PLANES, h, seed)
+        fixed, fixed_pitch = self.memory(k.fixed[:k.n_fixed], 2 * hc + self.PLANES, h, seed + 1)
+        out, _ = self.memory(of[1 - read], self.PLANES, h, seed + 2)
+        deep = 1 if level is None or not k.deep else k.deep.contents.planes
+
+        def pointers(blocks, p, halo, z):
+            """Of a call that computes planes z to z + deep - 1."""
+            fields = [blocks[at:at + 2 * halo + self.PLANES] for at in range(0, len(blocks), 2 * halo + self.PLANES)]
+            at = [b.ctypes.data + h * p for f in fields for b in f[z:z + 2 * halo + deep]]
+            return (c.c_void_p * (len(at) + 1))(*at)
+        row = Row(row_pitch=pitch,
                   fixed_pitch=(c.c_int64 * (k.n_fixed + 1))(*[fixed_pitch] * k.n_fixed), rows=1 if level is None else rows,
-                  param=(c.c_double * (k.n_param + 1))(*[k.param[i].value for i in range(k.n_param)]), x0=h + x0, x1=h + x1, y=seed % 5, z=seed % 3, t=seed % 4, nx=self.CELLS, ny=40, nz=30)
+                  param=(c.c_double * (k.n_param + 1))(*[k.param[i].value for i in range(k.n_param)]), x0=h + x0, x1=h + x1, y=seed % 5, t=seed % 4, nx=self.CELLS, ny=40, nz=30)
+        call = k.level if deep == 1 else k.deep.contents.level
+        for z in range(0, self.PLANES, deep):
+            row.out, row.in_, row.fixed, row.z = pointers(out, pitch, 0, z), pointers(inside, pitch, h, z), pointers(fixed, fixed_pitch, hc, z), seed % 3 + z
+            if level is not None:
+                call[level](c.byref(row))
         if level is None:
             values = np.zeros(self.CELLS)
             k.reduce[0].value(c.byref(row), values.ctypes.data)
             return values.tobytes()
-        k.level[level](c.byref(row))
         return b"".join(b.tobytes() for b in out + inside + fixed)

@@ -13,9 +13,9 @@ from drawn_kernels import Kernel
 from kernel_rows import Rows
 
 FORMS = ("1", "1n", "1w", "2n", "2w", "4")
-BLOCKS = ("1b", "2b", "4b")
+BLOCKS = ("1b", "2b", "4b", "1x2b", "2x2b", "1x4b")
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
-GOOD = """#if defined(MEMEXT_ROWS)
+GOOD = """#if defined(MEMEXT_ROWS) || defined(MEMEXT_PLANES)
 #define ROWS 1
 #else
 #define ROWS 0
@@ -78,7 +78,7 @@ def test_random_kernels_have_the_same_bits_in_blocks(compiled, tmp_path, first):
         environment = {"CC": COMPILERS[seed % len(COMPILERS)] + (" -mno-avx512f" if seed // 4 % 2 else "")}
         if "no blocks for so many neighbours" in compiled(path, "1b", **environment).stderr:
             continue  # many fields of radius 8
-        same_everywhere(compiled, path, seed, ("1", *BLOCKS) if LONG else ("1", BLOCKS[seed % 3]), long=True, **environment)
+        same_everywhere(compiled, path, seed, ("1", *BLOCKS) if LONG else ("1", BLOCKS[seed % len(BLOCKS)]), long=True, **environment)
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
@@ -130,7 +130,7 @@ def test_a_pass_of_two_rows_is_seen(compiled, tmp_path):
     """The comparison above fails where a form computes something else."""
     path = tmp_path / "wrong.c"
     path.write_text(GOOD % "SET(u, AT(u, 0, 0, 0) + ROWS);")
-    for form in ("2n", "2b", "4b"):
+    for form in ("2n", "2b", "4b", "2x2b"):
         with pytest.raises(AssertionError):
             same_everywhere(compiled, path, 1, ("1", form))
 
@@ -160,7 +160,7 @@ def test_the_fastest_is_kept_and_found_again(compiled, tmp_path):
     path.write_text(GOOD % "SET(u, 0.5 * AT(u, 0, 0, 0) + 0.25 * (AT(u, 0, 1, 0) + AT(u, 0, -1, 0)));")
     first, again = compiled(path, None), compiled(path, None)
     assert "compiled by" in first.stdout and "found in the cache" in again.stdout
-    form = re.search(r"^good: chosen here: [124] rows? in a pass(, vectors of (32|64) bytes|, the widest vectors|, in blocks)?$", first.stdout, re.M)
+    form = re.search(r"^good: chosen here: [124] rows?( of [24] planes)? in a pass(, vectors of (32|64) bytes|, the widest vectors|, in blocks)?$", first.stdout, re.M)
     assert form and form[0] in again.stdout and object_of(first) == object_of(again)
     assert object_of(compiled(path, "2n")) != object_of(first), "an object of one form was taken for the fastest"
     assert "2 rows in a pass, vectors of 32 bytes" in compiled(path, "2n").stdout
@@ -197,7 +197,7 @@ def test_the_time_of_a_step_is_kept_and_plans_are_made_with_it(compiled, memext,
 
 def test_a_form_that_does_not_compile_is_left_out(compiled, tmp_path):
     compiler, path = tmp_path / "compiler", tmp_path / "good.c"
-    compiler.write_text('#!/bin/sh\ncase "$*" in *MEMEXT_ROWS*|*vector-width*|*MEMEXT_BLOCKS*) exit 1;; esac\nexec cc "$@"\n')
+    compiler.write_text('#!/bin/sh\ncase "$*" in *MEMEXT_ROWS*|*MEMEXT_PLANES*|*vector-width*|*MEMEXT_BLOCKS*) exit 1;; esac\nexec cc "$@"\n')
     compiler.chmod(0o755)
     path.write_text(GOOD % "SET(u, AT(u, 0, 0, 0));")
     done = compiled(path, None, CC=str(compiler))
@@ -250,4 +250,4 @@ def test_an_unknown_form_is_refused(compiled, tmp_path):
     path = tmp_path / "good.c"
     path.write_text(GOOD % "SET(u, AT(u, 0, 0, 0));")
     done = compiled(path, "3")
-    assert done.returncode == 2 and "MEMEXT_ROWS=3" in done.stderr and "1, 1b, 2b, 4b, 1n, 1w, 2n, 2w or 4" in done.stderr and "unset it" in done.stderr
+    assert done.returncode == 2 and "MEMEXT_ROWS=3" in done.stderr and "1, 1b, 2b, 4b, 1x2b, 2x2b, 1x4b, 1n, 1w, 2n, 2w or 4" in done.stderr and "unset it" in done.stderr

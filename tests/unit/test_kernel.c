@@ -366,4 +366,29 @@ Test(kernel, the_form_that_is_kept) {
                   "case %zu", i);
     const int32_t rows[] = {form("1"), form("2w"), form("4")};
     cr_assert(mx_forms_choose(rows, 3, (const double[]){2, 1, 1.01}, true) == 1, "these are not in blocks");
+    const int32_t planes[] = {form("1"), form("1x2b"), form("2x2b"), form("4b")};
+    cr_assert(mx_forms_choose(planes, 4, (const double[]){2, 1.01, 1, 1.02}, true) == 2,
+              "these share planes");
+    cr_assert(mx_forms_choose(planes, 4, (const double[]){2, 1, 1.01, 1.02}, true) == 1,
+              "these share planes");
+}
+
+/* By radius, code and fields; several cells in blocks only where one row is in blocks. */
+Test(kernel, the_forms_that_are_worth_compiling) {
+    const struct mx_worth all = {true, true, true}, high = {false, true, true}, fields = {true, true, false};
+    const struct {
+        const char *name;
+        struct mx_worth worth;
+        bool in_blocks, is_worth;
+    } cases[] = {
+        {"1b", all, false, true},     {"2b", all, true, true},       {"2b", all, false, false},
+        {"2w", all, false, true},     {"2w", all, true, false},      {"1x2b", all, true, true},
+        {"1x2b", all, false, false},  {"1x2b", high, true, true},    {"2x2b", high, true, false},
+        {"1x4b", high, true, true},   {"1x4b", fields, true, false}, {"4b", fields, true, false},
+        {"1x2b", fields, true, true}, {"1w", high, true, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        cr_assert(mx_form_is_worth(&mx_forms[form(cases[i].name)], &cases[i].worth, cases[i].in_blocks) ==
+                      cases[i].is_worth,
+                  "case %zu, %s", i, cases[i].name);
 }

@@ -228,6 +228,14 @@ struct mx_cell_reduce {
 /* A function that computes one level of some rows. */
 typedef void mx_level_fn(const struct mx_row *);
 
+/* Functions that compute several planes in a call, if a kernel has some. There mx_row has, for each field,
+ * `planes` pointers in `out`, and 2h + planes in `in` (for read-only fields 2hc + planes in `fixed`), of
+ * adjoining planes; z is the index of the first one. */
+struct mx_deep_kernel {
+    int64_t planes;            /* of a call: 2 to 4 */
+    mx_level_fn *const *level; /* like those of the kernel */
+};
+
 /* The description of a kernel, which its file exports as mx_kernel. memext refuses a description of another
  * size, and one whose reserved members are not 0. */
 struct mx_kernel {
@@ -242,8 +250,9 @@ struct mx_kernel {
     const struct mx_cell_field *state, *partner, *fixed;
     const struct mx_cell_param *param;
     const struct mx_cell_reduce *reduce;
-    mx_level_fn *const *level; /* [n_levels], in order; staggered: B from A, then A from B */
-    const void *more[7];       /* NULL */
+    mx_level_fn *const *level;         /* [n_levels], in order; staggered: B from A, then A from B */
+    const struct mx_deep_kernel *deep; /* NULL: there are none */
+    const void *more[6];               /* NULL */
 };
 
 #endif
@@ -371,10 +380,17 @@ MX_STATE(MX_TYPEDEF_) MX_PARTNER(MX_TYPEDEF_) MX_FIXED(MX_FIXED_TYPEDEF_) typede
 #else
 #define MX_MOST_ROWS_ 1
 #endif
+#ifdef MEMEXT_PLANES
+#define MX_MOST_PLANES_ MEMEXT_PLANES
+#else
+#define MX_MOST_PLANES_ 1
+#endif
 #define MX_MEMBER_OF_TYPE_(name, type) type name;
 enum {
-    mx_lanes = MX_VECTOR_ / sizeof(union { MX_STATE(MX_MEMBER_OF_TYPE_) MX_PARTNER(MX_MEMBER_OF_TYPE_)
-                                               MX_FIXED(MX_MEMBER_OF_TYPE_) char mx_none; })
+    mx_lanes = MX_VECTOR_ / sizeof(union {
+                   MX_STATE(MX_MEMBER_OF_TYPE_)
+                   MX_PARTNER(MX_MEMBER_OF_TYPE_) MX_FIXED(MX_MEMBER_OF_TYPE_) char mx_none;
+               })
 };
 _Static_assert(mx_lanes >= 2 && mx_lanes <= 16, "no blocks for cells of this size");
 /* If vectors hold different numbers of cells of two fields, compilers use narrow ones for both. */
@@ -387,27 +403,28 @@ _Static_assert(1 MX_STATE(MX_IS_WIDEST_) MX_PARTNER(MX_IS_WIDEST_) MX_FIXED(MX_I
         mx_in_lanes_##name = mx_reach_##name >= 1 && mx_step_##name == 1,                                    \
         mx_shifts_##name = MX_LEAST_(mx_reach_##name, mx_lanes)                                              \
     };                                                                                                       \
-    typedef mx_near_type_##name mx_lanes_##name[3][MX_MOST_ROWS_ + 2][2 * mx_reach_##name + 1][mx_lanes];    \
+    typedef mx_near_type_##name mx_lanes_##name[MX_MOST_PLANES_ + 2][MX_MOST_ROWS_ + 2]                      \
+                                               [2 * mx_reach_##name + 1][mx_lanes];                          \
     typedef mx_near_type_##name mx_block_##name                                                              \
         __attribute__((vector_size(mx_lanes * sizeof(mx_near_type_##name)), may_alias,                       \
                        aligned(sizeof(mx_near_type_##name))));
-MX_STATE(MX_LANES_) MX_PARTNER(MX_LANES_) MX_FIXED(MX_LANES_)
+MX_STATE(MX_LANES_)
+MX_PARTNER(MX_LANES_) MX_FIXED(MX_LANES_)
 /* Compilers take seconds for many arrays of lanes, though most of them are dropped. */
 #define MX_COUNT_LANES_(name, type) +mx_in_lanes_##name *mx_shifts_##name
-_Static_assert(0 MX_STATE(MX_COUNT_LANES_) MX_PARTNER(MX_COUNT_LANES_) MX_FIXED(MX_COUNT_LANES_) <= 32,
-               "no blocks for so many neighbours");
+    _Static_assert(0 MX_STATE(MX_COUNT_LANES_) MX_PARTNER(MX_COUNT_LANES_) MX_FIXED(MX_COUNT_LANES_) <= 32,
+                   "no blocks for so many neighbours");
 enum {
     /* cells that may be read beside those that are computed */
-    mx_beside =
-        MX_LEAST_((0 MX_FIXED(MX_COUNT_LANES_)) > 0 ? MX_FIXED_RADIUS : MX_RADIUS, (int)mx_lanes),
+    mx_beside = MX_LEAST_((0 MX_FIXED(MX_COUNT_LANES_)) > 0 ? MX_FIXED_RADIUS : MX_RADIUS, (int)mx_lanes),
     mx_least_cells = 4 * mx_lanes /* of a row that is computed in blocks */
 };
 #endif
 
 #define MX_CELL_TYPE_(type)                                                                                  \
-    _Generic((type *)0, double *: MX_CELL_F64, float *: MX_CELL_F32, uint8_t *: MX_CELL_U8,                  \
-             uint16_t *: MX_CELL_U16, int16_t *: MX_CELL_I16, int8_t *: MX_CELL_I8, int32_t *: MX_CELL_I32,  \
-             uint32_t *: MX_CELL_U32, int64_t *: MX_CELL_I64, uint64_t *: MX_CELL_U64,                       \
+    _Generic((type *)0, double *: MX_CELL_F64, float *: MX_CELL_F32, uint8_t *: MX_CELL_U8, \
+             uint16_t *: MX_CELL_U16, int16_t *: MX_CELL_I16, int8_t *: MX_CELL_I8, int32_t *: MX_CELL_I32, \
+             uint32_t *: MX_CELL_U32, int64_t *: MX_CELL_I64, uint64_t *: MX_CELL_U64, \
              default: MX_CELL_OTHER)
 #define MX_DESCRIBE_(name, type) {#name, #type, MX_CELL_TYPE_(type), sizeof(type)},
 #define MX_DESCRIBE_PARAM_(name, value) {#name, (double)(value)},
@@ -435,6 +452,19 @@ static const struct mx_cell_reduce mx_reduce_[] = {MX_REDUCES(MX_DESCRIBE_REDUCE
 #define MX_STAGE_ROW_(i) mx_row_##i##_,
 static mx_level_fn *const mx_stage_[] = {MX_ALL_STAGES_(MX_STAGE_ROW_)};
 static mx_level_fn *const mx_level_[] = {MX_FORM == MX_STAGGERED ? mx_row_b_ : mx_row_, mx_row_a_};
+#ifdef MEMEXT_PLANES
+MX_WEAK_ void mx_row_deep_(const struct mx_row *);
+MX_WEAK_ void mx_row_b_deep_(const struct mx_row *);
+MX_WEAK_ void mx_row_a_deep_(const struct mx_row *);
+#define MX_DECLARE_DEEP_(i) MX_WEAK_ void mx_row_##i##_deep_(const struct mx_row *);
+MX_ALL_STAGES_(MX_DECLARE_DEEP_)
+#define MX_DEEP_STAGE_(i) mx_row_##i##_deep_,
+static mx_level_fn *const mx_deep_stage_[] = {MX_ALL_STAGES_(MX_DEEP_STAGE_)};
+static mx_level_fn *const mx_deep_level_[] = {MX_FORM == MX_STAGGERED ? mx_row_b_deep_ : mx_row_deep_,
+                                              mx_row_a_deep_};
+static const struct mx_deep_kernel mx_deep_kernel_ = {
+    .planes = MEMEXT_PLANES, .level = MX_STAGES > 0 ? mx_deep_stage_ : mx_deep_level_};
+#endif
 
 __attribute__((visibility("default"))) extern const struct mx_kernel mx_kernel;
 const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
@@ -461,7 +491,11 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
                                     .fixed = mx_fixed_,
                                     .param = mx_param_,
                                     .reduce = mx_reduce_,
-                                    .level = MX_STAGES > 0 ? mx_stage_ : mx_level_};
+                                    .level = MX_STAGES > 0 ? mx_stage_ : mx_level_,
+#ifdef MEMEXT_PLANES
+                                    .deep = &mx_deep_kernel_
+#endif
+};
 
 /* Is d an integer constant? (In gcc and clang the type of the conditional tells.) Only constant offsets are
  * checked here. Others are checked when the kernel runs over poisoned rows (kernel/check.c). */
@@ -469,8 +503,8 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define MX_REACHES_(d, name)                                                                                 \
     _Static_assert(                                                                                          \
         __builtin_choose_expr(MX_CONSTANT_(d), (d) >= -mx_reach_##name && (d) <= mx_reach_##name, 1),        \
-        "AT(" #name                                                                                          \
-        ", ...) reads farther away than MX_RADIUS (for fields of MX_FIXED: MX_FIXED_RADIUS) allows: raise it")
+        "AT(" #name ", ...) reads farther away than MX_RADIUS (for fields of MX_FIXED: MX_FIXED_RADIUS) "    \
+                    "allows: raise it")
 #if MX_FLAT_
 #define MX_REACHES_Z_(d, name)                                                                               \
     _Static_assert(__builtin_choose_expr(MX_CONSTANT_(d), (d) == 0, 1),                                      \
@@ -498,20 +532,24 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define MX_IN_MEMORY_(name, dx, dy, dz, row, plane)                                                          \
     (__builtin_choose_expr(                                                                                  \
         MX_CONSTANTS_(dx, dy, dz),                                                                           \
-        MX_FROM_(mx_near_type_##name, mx_near_##name[(plane) + mx_reach_##name], mx_near_pitch_##name, row), \
-        MX_FROM_(mx_type_##name, mx_at_##name[(plane) + mx_reach_##name], mx_pitch_##name,                   \
+        MX_FROM_(mx_near_type_##name, mx_near_##name[mx_deep + (plane) + mx_reach_##name],                   \
+                 mx_near_pitch_##name, row),                                                                 \
+        MX_FROM_(mx_type_##name, mx_at_##name[mx_deep + (plane) + mx_reach_##name], mx_pitch_##name,         \
                  row))[(mx_x + (dx)) * (MX_CONSTANTS_(dx, dy, dz) ? mx_near_step_##name : mx_step_##name) +  \
                        MX_ALLOWED_(dx, dy, dz, name)])
 #ifdef MEMEXT_BLOCKS
-/* Is the cell in lanes? In the planes beside it, a row's own vector is read where it is needed. */
+/* Is the cell in lanes? In the planes beside those of a pass, a row's own vector is read where it is needed.
+ */
 #define MX_IS_ONE_(d) ((d) >= -1 && (d) <= 1)
+#define MX_IS_OF_PASS_(plane) (mx_deep + (plane) >= 0 && mx_deep + (plane) < MX_MOST_PLANES_)
 #define MX_ONE_(d) (MX_IS_ONE_(d) ? (d) + 1 : 1)
 #define MX_IN_LANES_(name, dx, dy, dz, row, plane)                                                           \
     (mx_blocked && mx_in_lanes_##name && MX_CONSTANTS_(dx, dy, dz) && MX_IS_ONE_(row) &&                     \
-     MX_IS_ONE_(plane) && (dx) >= -mx_lanes && (dx) <= mx_lanes && ((dx) != 0 || (plane) == 0))
+     MX_IS_ONE_(plane) && (dx) >= -mx_lanes && (dx) <= mx_lanes && ((dx) != 0 || MX_IS_OF_PASS_(plane)))
 #define MX_AT_(name, dx, dy, dz, row, plane)                                                                 \
     (*(MX_IN_LANES_(name, dx, dy, dz, row, plane)                                                            \
-           ? &(*mx_lane_##name)[MX_ONE_(plane)][mx_among + MX_ONE_(row)][(dx) + mx_reach_##name][mx_lane]    \
+           ? &(*mx_lane_##name)[mx_deep + MX_ONE_(plane)][mx_among + MX_ONE_(row)][(dx) + mx_reach_##name]   \
+                               [mx_lane]                                                                     \
            : &MX_IN_MEMORY_(name, dx, dy, dz, row, plane)))
 #else
 #define MX_AT_ MX_IN_MEMORY_
@@ -548,13 +586,13 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define PARAM(name) (mx_value_##name)
 #define X (mx_x - MX_RADIUS)
 #if MX_FLAT_
-#define Y (mx_r->z)
+#define Y (mx_r->z + mx_deep)
 #define Z ((int64_t)0)
 #define NY (mx_r->nz)
 #define NZ ((int64_t)1)
 #else
 #define Y (mx_r->y + (mx_row + mx_among))
-#define Z (mx_r->z)
+#define Z (mx_r->z + mx_deep)
 #define NY (mx_r->ny)
 #define NZ (mx_r->nz)
 #endif
@@ -563,7 +601,8 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 
 /* Declarations before the loop over x: of a field that is read, a read-only field, a parameter, and a field
  * that is written. */
-#define MX_SIDE_(reach) (2 * (reach) + 1)
+#define MX_SIDE_(reach) (2 * (reach) + mx_planes) /* planes that a call reads */
+#define MX_ROW_SIDE_(reach) (2 * (reach) + mx_together)
 #define MX_READ_(name, type)                                                                                 \
     const void *const *const mx_at_##name = mx_r->in + mx_index_##name * MX_SIDE_(MX_RADIUS);                \
     const void *const *const mx_near_##name = mx_at_##name;                                                  \
@@ -576,15 +615,13 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
     const void *const *const mx_at_##name = mx_r->fixed + mx_index_##name * MX_SIDE_(MX_FIXED_RADIUS);       \
     const int64_t mx_pitch_##name = mx_r->fixed_pitch[mx_index_##name];                                      \
     const void *mx_near_##name[MX_SIDE_(MX_FIXED_RADIUS)];                                                   \
-    int32_t mx_copy_##name[MX_COPIED_(type, MX_SIDE_(MX_FIXED_RADIUS))]                                      \
-                          [MX_COPIED_(type, MX_SIDE_(MX_FIXED_ROWS_) + mx_together - 1)]                     \
-                          [MX_COPIED_(type, MX_MOST_COPIED_ + 2 * MX_FIXED_RADIUS)];                         \
+    int32_t mx_copy_##name[MX_COPIED_(type, MX_SIDE_(MX_FIXED_RADIUS))][MX_COPIED_(                          \
+        type, MX_ROW_SIDE_(MX_FIXED_ROWS_))][MX_COPIED_(type, MX_MOST_COPIED_ + 2 * MX_FIXED_RADIUS)];       \
     const int64_t mx_near_pitch_##name =                                                                     \
         MX_IS_SMALL_(type) ? (int64_t)sizeof mx_copy_##name[0][0] : mx_pitch_##name;                         \
     for (int mx_i = 0; mx_i < MX_SIDE_(MX_FIXED_RADIUS); mx_i++) {                                           \
         mx_near_##name[mx_i] = mx_at_##name[mx_i];                                                           \
-        for (int mx_j = 0; MX_IS_SMALL_(type) && mx_j < MX_SIDE_(MX_FIXED_ROWS_) + mx_together - 1;          \
-             mx_j++) {                                                                                       \
+        for (int mx_j = 0; MX_IS_SMALL_(type) && mx_j < MX_ROW_SIDE_(MX_FIXED_ROWS_); mx_j++) {              \
             const type *mx_from =                                                                            \
                 MX_FROM_(type, mx_at_##name[mx_i], mx_pitch_##name, mx_j - MX_FIXED_ROWS_) +                 \
                 (mx_x0 - MX_FIXED_RADIUS) * mx_step_##name;                                                  \
@@ -611,15 +648,32 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
 #define MX_OUT_PARAMETER_2_(name, type) type *restrict const mx_out_2_##name,
 #define MX_OUT_PARAMETER_3_(name, type) type *restrict const mx_out_3_##name,
 #define MX_OUT_ROW_(name, type, row)                                                                         \
-    (type *)((char *)mx_r->out[mx_index_##name] + (mx_row + row) * mx_r->row_pitch),
+    (type *)((char *)mx_r->out[mx_index_##name * mx_planes + (row) / mx_together] +                          \
+             (mx_row + (row) % mx_together) * mx_r->row_pitch),
 #define MX_OUT_ARGUMENT_0_(name, type) MX_OUT_ROW_(name, type, 0)
 #define MX_OUT_ARGUMENT_1_(name, type) MX_OUT_ROW_(name, type, 1)
 #define MX_OUT_ARGUMENT_2_(name, type) MX_OUT_ROW_(name, type, 2)
 #define MX_OUT_ARGUMENT_3_(name, type) MX_OUT_ROW_(name, type, 3)
 #define MX_OF_ROWS_1_(WRITES, what) WRITES(what##_0_)
 #define MX_OF_ROWS_2_(WRITES, what) WRITES(what##_0_) WRITES(what##_1_)
-#define MX_OF_ROWS_4_(WRITES, what)                                                                          \
-    WRITES(what##_0_) WRITES(what##_1_) WRITES(what##_2_) WRITES(what##_3_)
+#define MX_OF_ROWS_4_(WRITES, what) WRITES(what##_0_) WRITES(what##_1_) WRITES(what##_2_) WRITES(what##_3_)
+/* Rows x planes. */
+#define MX_OF_ROWS_1x2_ MX_OF_ROWS_2_
+#define MX_OF_ROWS_1x4_ MX_OF_ROWS_4_
+#define MX_OF_ROWS_2x2_ MX_OF_ROWS_4_
+#define MX_ROWS_IN_1_ 1
+#define MX_ROWS_IN_2_ 2
+#define MX_ROWS_IN_4_ 4
+#define MX_ROWS_IN_1x2_ 1
+#define MX_ROWS_IN_1x4_ 1
+#define MX_ROWS_IN_2x2_ 2
+#define MX_PLANES_IN_1_ 1
+#define MX_PLANES_IN_2_ 1
+#define MX_PLANES_IN_4_ 1
+#define MX_PLANES_IN_1x2_ 2
+#define MX_PLANES_IN_1x4_ 4
+#define MX_PLANES_IN_2x2_ 2
+#define MX_PASS_IS_(n) mx_together = MX_ROWS_IN_##n##_, mx_planes = MX_PLANES_IN_##n##_
 
 /* What a block adds to a cell: whether AT reads from lanes, which of them, and the index of the new value. */
 #ifdef MEMEXT_BLOCKS
@@ -712,27 +766,32 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
 #endif
 #define MX_CELL_PARAMETERS_(READS)                                                                           \
     const struct mx_row *const mx_r MX_UNUSED_, const int64_t mx_row MX_UNUSED_,                             \
-        const int64_t mx_among MX_UNUSED_,                                                                   \
+        const int64_t mx_among MX_UNUSED_, const int64_t mx_deep MX_UNUSED_,                                 \
         const int64_t mx_x MX_UNUSED_ MX_PLACE_PARAMETERS_ READS(MX_READ_PARAMETER_)                         \
             MX_FIXED(MX_READ_PARAMETER_) MX_PARAMS(MX_VALUE_PARAMETER_)
-#define MX_CELL_ARGUMENTS_(READS, among)                                                                     \
-    mx_r, mx_row, among, mx_x MX_PLACE_ARGUMENTS_ READS(MX_READ_ARGUMENT_) MX_FIXED(MX_READ_ARGUMENT_)       \
-                             MX_PARAMS(MX_VALUE_ARGUMENT_)
-#define MX_AMONG_(cell_name, READS, WRITES, among)                                                           \
-    cell_name##among_(MX_CELL_ARGUMENTS_(READS, among) WRITES(MX_TO_ARGUMENT_##among##_));
-#define MX_PASS_1_(...) MX_AMONG_(__VA_ARGS__, 0)
-#define MX_PASS_2_(...) MX_AMONG_(__VA_ARGS__, 0) MX_AMONG_(__VA_ARGS__, 1)
+#define MX_CELL_ARGUMENTS_(READS, among, deep)                                                               \
+    mx_r, mx_row, among, deep,                                                                               \
+        mx_x MX_PLACE_ARGUMENTS_ READS(MX_READ_ARGUMENT_) MX_FIXED(MX_READ_ARGUMENT_)                        \
+            MX_PARAMS(MX_VALUE_ARGUMENT_)
+#define MX_AMONG_(cell_name, READS, WRITES, among, deep, row)                                                \
+    cell_name##among_(MX_CELL_ARGUMENTS_(READS, among, deep) WRITES(MX_TO_ARGUMENT_##row##_));
+#define MX_PASS_1_(...) MX_AMONG_(__VA_ARGS__, 0, 0, 0)
+#define MX_PASS_2_(...) MX_PASS_1_(__VA_ARGS__) MX_AMONG_(__VA_ARGS__, 1, 0, 1)
 #define MX_PASS_4_(...)                                                                                      \
-    MX_AMONG_(__VA_ARGS__, 0)                                                                                \
-    MX_AMONG_(__VA_ARGS__, 1) MX_AMONG_(__VA_ARGS__, 2) MX_AMONG_(__VA_ARGS__, 3)
+    MX_PASS_2_(__VA_ARGS__) MX_AMONG_(__VA_ARGS__, 2, 0, 2) MX_AMONG_(__VA_ARGS__, 3, 0, 3)
+#define MX_PASS_1x2_(...) MX_PASS_1_(__VA_ARGS__) MX_AMONG_(__VA_ARGS__, 0, 1, 1)
+#define MX_PASS_1x4_(...)                                                                                    \
+    MX_PASS_1x2_(__VA_ARGS__) MX_AMONG_(__VA_ARGS__, 0, 2, 2) MX_AMONG_(__VA_ARGS__, 0, 3, 3)
+#define MX_PASS_2x2_(...)                                                                                    \
+    MX_PASS_2_(__VA_ARGS__) MX_AMONG_(__VA_ARGS__, 0, 1, 2) MX_AMONG_(__VA_ARGS__, 1, 1, 3)
 #define MX_SPAN_(span_name, cell_name, READS, WRITES, n)                                                     \
     __attribute__((noinline)) static void span_name##n(                                                      \
         MX_OF_ROWS_##n##_(WRITES, MX_OUT_PARAMETER) const struct mx_row *restrict mx_r,                      \
         const mx_real *restrict mx_p, int64_t mx_row, int64_t mx_x0, int64_t mx_x1) {                        \
-        enum { mx_together = n, mx_among = 0 MX_NO_BLOCKS_ };                                                \
+        enum { MX_PASS_IS_(n), mx_among = 0, mx_deep = 0 MX_NO_BLOCKS_ };                                    \
         READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)(void) mx_p, (void)mx_row;        \
         MX_OF_ROWS_##n##_(WRITES, MX_SAME) /* the old values are where the new ones go */                    \
-        _Pragma("omp simd") for (int64_t mx_x = mx_x0; mx_x < mx_x1; mx_x++) {                               \
+            _Pragma("omp simd") for (int64_t mx_x = mx_x0; mx_x < mx_x1; mx_x++) {                           \
             MX_TO_IS_(mx_x)                                                                                  \
             MX_PASS_##n##_(cell_name, READS, WRITES)                                                         \
         }                                                                                                    \
@@ -743,8 +802,8 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
 #define MX_SAME_2_(name, type) const type *const mx_was_2_##name = mx_out_2_##name;
 #define MX_SAME_3_(name, type) const type *const mx_was_3_##name = mx_out_3_##name;
 /* Rows in blocks, n rows in a pass. Whole vectors of the array written are computed from lanes. At both ends
- * of a row, blocks begin anywhere, overlap the others, and read from memory. Of them only the cells beside the
- * whole vectors are stored: the others may be computed from new values in place of old ones.
+ * of a row, blocks begin anywhere, overlap the others, and read from memory. Of them only the cells beside
+ * the whole vectors are stored: the others may be computed from new values in place of old ones.
  *
  *      x0         begin                       end         x1
  *     | e e e e e | b b b b b b b b b b b b b | e e e e e |
@@ -762,8 +821,8 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
 #define MX_NEW_BLOCK_2_(name, type) type mx_out_2_##name[mx_lanes];
 #define MX_NEW_BLOCK_3_(name, type) type mx_out_3_##name[mx_lanes];
 #define MX_STORE_(name, row)                                                                                 \
-    _Pragma("omp simd") for (int64_t mx_i = 0; mx_i < mx_lanes; mx_i++) if (mx_at + mx_i >= mx_from &&       \
-                                                                            mx_at + mx_i < mx_to_)           \
+    _Pragma("omp simd") for (int64_t mx_i = 0; mx_i < mx_lanes;                                              \
+                             mx_i++) if (mx_at + mx_i >= mx_from && mx_at + mx_i < mx_to_)                   \
         mx_was_##row##_##name[mx_at + mx_i] = mx_out_##row##_##name[mx_i];
 #define MX_STORE_0_(name, type) MX_STORE_(name, 0)
 #define MX_STORE_1_(name, type) MX_STORE_(name, 1)
@@ -773,9 +832,10 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
     mx_begin = mx_inner + (int64_t)(-((uintptr_t)mx_was_0_##name + (uintptr_t)mx_inner * sizeof(type)) %     \
                                     (mx_lanes * sizeof(type)) / sizeof(type));
 #define MX_FIRST_LANES_(name, type)                                                                          \
-    const mx_near_type_##name *mx_from_##name[3][mx_together + 2];                                           \
-    mx_block_##name mx_previous_##name[3][mx_together + 2], mx_current_##name[3][mx_together + 2];           \
-    _Pragma("GCC unroll 3") for (int mx_z = 0; mx_z < 3; mx_z++)                                             \
+    const mx_near_type_##name *mx_from_##name[mx_planes + 2][mx_together + 2];                               \
+    mx_block_##name mx_previous_##name[mx_planes + 2][mx_together + 2],                                      \
+        mx_current_##name[mx_planes + 2][mx_together + 2];                                                   \
+    _Pragma("GCC unroll 6") for (int mx_z = 0; mx_z < mx_planes + 2; mx_z++)                                 \
         _Pragma("GCC unroll 6") for (int mx_y = 0; mx_y < mx_together + 2; mx_y++) {                         \
         if (!mx_in_lanes_##name || (MX_FLAT_ && (mx_y == 0 || mx_y > mx_together))) continue;                \
         const mx_near_type_##name *const mx_from =                                                           \
@@ -792,13 +852,12 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
 typedef int mx_block_32 __attribute__((vector_size(64)));
 typedef long long mx_block_64 __attribute__((vector_size(64)));
 #define MX_SHIFTED_(name, low, high, k)                                                                      \
-    ((k) == mx_lanes  ? (high)                                                                               \
-     : mx_lanes == 8 ? (mx_block_##name)__builtin_ia32_alignq512_mask(                                       \
-                            (mx_block_64)(high), (mx_block_64)(low), (k) % 8, (mx_block_64){0},              \
-                            (unsigned char)-1)                                                               \
-                      : (mx_block_##name)__builtin_ia32_alignd512_mask(                                      \
-                            (mx_block_32)(high), (mx_block_32)(low), (k) % 16, (mx_block_32){0},             \
-                            (unsigned short)-1))
+    ((k) == mx_lanes ? (high)                                                                                \
+     : mx_lanes == 8                                                                                         \
+         ? (mx_block_##name)__builtin_ia32_alignq512_mask((mx_block_64)(high), (mx_block_64)(low), (k) % 8,  \
+                                                          (mx_block_64){0}, (unsigned char)-1)               \
+         : (mx_block_##name)__builtin_ia32_alignd512_mask((mx_block_32)(high), (mx_block_32)(low), (k) % 16, \
+                                                          (mx_block_32){0}, (unsigned short)-1))
 _Static_assert(mx_lanes == 8 || mx_lanes == 16, "no blocks for cells of this size");
 #else
 #define MX_OF_TWO_(i) ((i) & (2 * mx_lanes - 1))
@@ -809,10 +868,10 @@ _Static_assert(mx_lanes == 8 || mx_lanes == 16, "no blocks for cells of this siz
 #define MX_SHIFTED_(name, low, high, k)                                                                      \
     __builtin_choose_expr(                                                                                   \
         mx_lanes == 2, __builtin_shufflevector(low, high, MX_2_OF_(k)),                                      \
-        __builtin_choose_expr(                                                                               \
-            mx_lanes == 4, __builtin_shufflevector(low, high, MX_4_OF_(k)),                                  \
-            __builtin_choose_expr(mx_lanes == 8, __builtin_shufflevector(low, high, MX_8_OF_(k)),            \
-                                  __builtin_shufflevector(low, high, MX_16_OF_(k)))))
+        __builtin_choose_expr(mx_lanes == 4, __builtin_shufflevector(low, high, MX_4_OF_(k)),                \
+                              __builtin_choose_expr(mx_lanes == 8,                                           \
+                                                    __builtin_shufflevector(low, high, MX_8_OF_(k)),         \
+                                                    __builtin_shufflevector(low, high, MX_16_OF_(k)))))
 #endif
 #define MX_SHIFT_(name, k)                                                                                   \
     if (k <= mx_shifts_##name) {                                                                             \
@@ -826,7 +885,7 @@ _Static_assert(mx_lanes == 8 || mx_lanes == 16, "no blocks for cells of this siz
     mx_lanes_##name mx_array_##name __attribute__((aligned(MX_VECTOR_)));                                    \
     mx_lanes_##name *const mx_lane_##name = &mx_array_##name;                                                \
     (void)mx_lane_##name;                                                                                    \
-    _Pragma("GCC unroll 3") for (int mx_z = 0; mx_z < 3; mx_z++)                                             \
+    _Pragma("GCC unroll 6") for (int mx_z = 0; mx_z < mx_planes + 2; mx_z++)                                 \
         _Pragma("GCC unroll 6") for (int mx_y = 0; mx_y < mx_together + 2; mx_y++) {                         \
         if (!mx_in_lanes_##name || (MX_FLAT_ && (mx_y == 0 || mx_y > mx_together))) continue;                \
         const mx_block_##name mx_previous = mx_previous_##name[mx_z][mx_y],                                  \
@@ -850,37 +909,35 @@ _Static_assert(mx_lanes == 8 || mx_lanes == 16, "no blocks for cells of this siz
         const int64_t mx_at = part[mx_k][0], mx_from = part[mx_k][1], mx_to_ = part[mx_k][2];                \
         if (mx_from >= mx_to_) continue;                                                                     \
         MX_OF_ROWS_##n##_(WRITES, MX_NEW_BLOCK)                                                              \
-        _Pragma("omp simd") for (int64_t mx_lane = 0; mx_lane < mx_lanes; mx_lane++) {                       \
+            _Pragma("omp simd") for (int64_t mx_lane = 0; mx_lane < mx_lanes; mx_lane++) {                   \
             const int64_t mx_x = mx_at + mx_lane, mx_to = mx_lane;                                           \
             MX_PASS_##n##_(cell_name, READS, WRITES)                                                         \
         }                                                                                                    \
         MX_OF_ROWS_##n##_(WRITES, MX_STORE)                                                                  \
     }
-#define MX_BLOCKS_(span_name, cell_name, READS, WRITES, n)                                                   \
-    MX_SPAN_(span_name, cell_name, READS, WRITES, n)                                                         \
+#define MX_BLOCKS_(...) MX_SPAN_(__VA_ARGS__) MX_PASSES_(__VA_ARGS__)
+#define MX_PASSES_(span_name, cell_name, READS, WRITES, n)                                                   \
     __attribute__((noinline)) static void span_name##n##_blocks_(                                            \
         MX_OF_ROWS_##n##_(WRITES, MX_WAS_PARAMETER) const struct mx_row *restrict mx_r,                      \
         const mx_real *restrict mx_p, int64_t mx_row, int64_t mx_x0, int64_t mx_x1) {                        \
-        enum { mx_together = n, mx_among = 0 };                                                              \
+        enum { MX_PASS_IS_(n), mx_among = 0, mx_deep = 0 };                                                  \
         READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)(void) mx_p, (void)mx_row;        \
         const int64_t mx_inner = mx_x0 + mx_lanes - mx_beside;                                               \
         int64_t mx_begin = mx_inner;                                                                         \
         WRITES(MX_FIRST_VECTOR_)                                                                             \
-        const int64_t mx_end =                                                                               \
-            mx_begin + (mx_x1 + mx_beside - mx_lanes - mx_begin) / mx_lanes * mx_lanes;                      \
+        const int64_t mx_end = mx_begin + (mx_x1 + mx_beside - mx_lanes - mx_begin) / mx_lanes * mx_lanes;   \
         const int64_t mx_last = mx_x1 - mx_lanes, mx_second = mx_x0 + mx_lanes;                              \
         const int64_t mx_left[2][3] = {{mx_x0, mx_x0, mx_second < mx_begin ? mx_second : mx_begin},          \
                                        {mx_begin - mx_lanes, mx_second, mx_begin}};                          \
         const int64_t mx_right[2][3] = {{mx_end, mx_end, mx_last},                                           \
                                         {mx_last, mx_end > mx_last ? mx_end : mx_last, mx_x1}};              \
-        MX_ENDS_(cell_name, READS, WRITES, n, mx_left)                                                       \
-        {                                                                                                    \
-            MX_OF_ROWS_##n##_(WRITES, MX_THERE)                                                              \
-            READS(MX_FIRST_LANES_) MX_FIXED(MX_FIRST_LANES_)                                                 \
-            for (int64_t mx_at = mx_begin; mx_at < mx_end; mx_at += mx_lanes) {                              \
+        MX_ENDS_(cell_name, READS, WRITES, n, mx_left) {                                                     \
+            MX_OF_ROWS_##n##_(WRITES, MX_THERE) READS(MX_FIRST_LANES_) MX_FIXED(                             \
+                MX_FIRST_LANES_) for (int64_t mx_at = mx_begin; mx_at < mx_end; mx_at += mx_lanes) {         \
                 enum { mx_blocked = 1 };                                                                     \
-                READS(MX_NEXT_LANES_) MX_FIXED(MX_NEXT_LANES_)                                               \
-                _Pragma("omp simd") for (int64_t mx_lane = 0; mx_lane < mx_lanes; mx_lane++) {               \
+                READS(MX_NEXT_LANES_)                                                                        \
+                MX_FIXED(MX_NEXT_LANES_)                                                                     \
+                    _Pragma("omp simd") for (int64_t mx_lane = 0; mx_lane < mx_lanes; mx_lane++) {           \
                     const int64_t mx_x = mx_at + mx_lane, mx_to = mx_x;                                      \
                     MX_PASS_##n##_(cell_name, READS, WRITES)                                                 \
                 }                                                                                            \
@@ -889,12 +946,14 @@ _Static_assert(mx_lanes == 8 || mx_lanes == 16, "no blocks for cells of this siz
         MX_ENDS_(cell_name, READS, WRITES, n, mx_right)                                                      \
     }
 #define MX_ROWS_(span_name, WRITES, n)                                                                       \
-    for (; mx_row + n <= mx_r->rows; mx_row += n)                                                            \
+    for (; mx_row + n <= mx_r->rows; mx_row += n) {                                                          \
+        enum { MX_PASS_IS_(n) };                                                                             \
         if (mx_r->x1 - mx_r->x0 >= mx_least_cells)                                                           \
             span_name##n##_blocks_(MX_OF_ROWS_##n##_(WRITES, MX_OUT_ARGUMENT) mx_r, mx_p, mx_row, mx_r->x0,  \
                                    mx_r->x1);                                                                \
         else                                                                                                 \
             span_name##n(MX_OF_ROWS_##n##_(WRITES, MX_OUT_ARGUMENT) mx_r, mx_p, mx_row, mx_r->x0, mx_r->x1); \
+    }                                                                                                        \
     (void)mx_before;
 _Static_assert(!mx_copies, "no blocks for read-only fields of small integers");
 #else
@@ -906,12 +965,73 @@ _Static_assert(!mx_copies, "no blocks for read-only fields of small integers");
 #define MX_ROWS_(span_name, WRITES, n)                                                                       \
     for (; mx_row + n <= mx_r->rows; mx_row += n)                                                            \
         for (int64_t mx_x = mx_r->x0, mx_end; mx_x < mx_r->x1; mx_x = mx_end) {                              \
+            enum { MX_PASS_IS_(n) };                                                                         \
             mx_end = mx_x + (mx_x == mx_r->x0 && mx_before > 0 ? mx_before                                   \
                              : mx_copies                       ? MX_MOST_COPIED_                             \
-                                                               : mx_r->x1);                                  \
+                                                               : mx_r->x1);                                                        \
             if (mx_end > mx_r->x1) mx_end = mx_r->x1;                                                        \
             span_name##n(MX_OF_ROWS_##n##_(WRITES, MX_OUT_ARGUMENT) mx_r, mx_p, mx_row, mx_x, mx_end);       \
         }
+#endif
+/* With MEMEXT_PLANES a pass goes through rows of several planes, which share what they read in z. What such
+ * passes cannot compute, the function for one plane does. */
+#ifdef MEMEXT_PLANES
+#ifndef MEMEXT_BLOCKS
+#error MEMEXT_PLANES needs MEMEXT_BLOCKS
+#endif
+#if MX_MOST_ROWS_ == 1 && MEMEXT_PLANES == 2
+#define MX_DEEP_(DO, ...) DO(__VA_ARGS__, 1x2)
+#elif MX_MOST_ROWS_ == 1 && MEMEXT_PLANES == 4
+#define MX_DEEP_(DO, ...) DO(__VA_ARGS__, 1x4)
+#elif MX_MOST_ROWS_ == 2 && MEMEXT_PLANES == 2
+#define MX_DEEP_(DO, ...) DO(__VA_ARGS__, 2x2)
+#else
+#error no form of row functions has MEMEXT_ROWS rows of MEMEXT_PLANES planes
+#endif
+/* Rows `first` and on, plane by plane. Pointers of n fields, each to 2 reach + MEMEXT_PLANES planes. */
+static inline void mx_planes_of_(const void *const *from, int n, int reach, int plane, int64_t bytes,
+                                 const void **to) {
+    for (int i = 0; i < n; i++)
+        for (int d = 0; d <= 2 * reach; d++)
+            to[i * (2 * reach + 1) + d] =
+                (const char *)from[i * (2 * reach + MEMEXT_PLANES) + plane + d] + bytes;
+}
+static void mx_plane_by_plane_(const struct mx_row *r, mx_level_fn *one, int64_t first, int reads,
+                               int writes) {
+    const void *in[32 * (2 * MX_RADIUS + 1)], *fixed[mx_n_fixed * (2 * MX_FIXED_RADIUS + 1) + 1];
+    void *out[32];
+    for (int plane = 0; plane < MEMEXT_PLANES; plane++) {
+        struct mx_row c = *r;
+        const int64_t bytes = first * r->row_pitch;
+        mx_planes_of_(r->in, reads, MX_RADIUS, plane, bytes, in);
+        for (int i = 0; i < mx_n_fixed; i++)
+            mx_planes_of_(r->fixed + i * (2 * MX_FIXED_RADIUS + MEMEXT_PLANES), 1, MX_FIXED_RADIUS, plane,
+                          first * r->fixed_pitch[i], fixed + i * (2 * MX_FIXED_RADIUS + 1));
+        for (int i = 0; i < writes; i++) out[i] = (char *)r->out[i * MEMEXT_PLANES + plane] + bytes;
+        c.in = in, c.fixed = fixed, c.out = out;
+        c.rows -= first, c.y += first, c.z += plane;
+        one(&c);
+    }
+}
+#define MX_COUNT_(name, type) +1
+#define MX_DEEP_ROWS_(span_name, WRITES, n)                                                                  \
+    enum { MX_PASS_IS_(n) };                                                                                 \
+    if (mx_r->x1 - mx_r->x0 >= mx_least_cells)                                                               \
+        for (; mx_row + mx_together <= mx_r->rows; mx_row += mx_together)                                    \
+            span_name##n##_blocks_(MX_OF_ROWS_##n##_(WRITES, MX_OUT_ARGUMENT) mx_r, mx_p, mx_row, mx_r->x0,  \
+                                   mx_r->x1);
+#define MX_DEEP_CELLS_(row_name, span_name, cell_name, READS, WRITES)                                        \
+    MX_DEEP_(MX_PASSES_, span_name, cell_name, READS, WRITES)                                                \
+    void row_name##deep_(const struct mx_row *mx_r) {                                                        \
+        mx_real mx_p[mx_n_param + 1];                                                                        \
+        int64_t mx_row = 0;                                                                                  \
+        for (int mx_i = 0; mx_i < mx_n_param; mx_i++) mx_p[mx_i] = (mx_real)mx_r->param[mx_i];               \
+        MX_DEEP_(MX_DEEP_ROWS_, span_name, WRITES)                                                           \
+        if (mx_row < mx_r->rows)                                                                             \
+            mx_plane_by_plane_(mx_r, row_name, mx_row, 0 READS(MX_COUNT_), 0 WRITES(MX_COUNT_));             \
+    }
+#else
+#define MX_DEEP_CELLS_(...)
 #endif
 #define MX_CELLS_(row_name, span_name, cell_name, READS, WRITES)                                             \
     __attribute__((always_inline)) static inline void cell_name(MX_CELL_PARAMETERS_(READS)                   \
@@ -919,7 +1039,7 @@ _Static_assert(!mx_copies, "no blocks for read-only fields of small integers");
     __attribute__((always_inline)) static inline void cell_name##among_(MX_CELL_PARAMETERS_(READS)           \
                                                                             WRITES(MX_TO_PARAMETER_)) {      \
         WRITES(MX_BEGIN_)                                                                                    \
-        cell_name(MX_CELL_ARGUMENTS_(READS, mx_among) WRITES(MX_NEW_ARGUMENT_));                             \
+        cell_name(MX_CELL_ARGUMENTS_(READS, mx_among, mx_deep) WRITES(MX_NEW_ARGUMENT_));                    \
     }                                                                                                        \
     MX_BLOCKS_(span_name, cell_name, READS, WRITES, 1)                                                       \
     MX_PAIRS_(MX_BLOCKS_, span_name, cell_name, READS, WRITES)                                               \
@@ -931,6 +1051,7 @@ _Static_assert(!mx_copies, "no blocks for read-only fields of small integers");
         MX_PAIRS_(MX_ROWS_, span_name, WRITES)                                                               \
         MX_ROWS_(span_name, WRITES, 1)                                                                       \
     }                                                                                                        \
+    MX_DEEP_CELLS_(row_name, span_name, cell_name, READS, WRITES)                                            \
     __attribute__((always_inline)) static inline void cell_name(MX_CELL_PARAMETERS_(READS)                   \
                                                                     WRITES(MX_NEW_PARAMETER_)) {             \
         {
@@ -988,7 +1109,7 @@ _Static_assert(!mx_copies, "no blocks for read-only fields of small integers");
     __attribute__((noinline)) static void mx_values_##name(const struct mx_row *restrict mx_r,               \
                                                            const mx_real *restrict mx_p, int64_t mx_x0,      \
                                                            int64_t mx_x1, double *restrict mx_result) {      \
-        enum { mx_together = 1, mx_among = 0 MX_NO_BLOCKS_ };                                                \
+        enum { MX_PASS_IS_(1), mx_among = 0, mx_deep = 0 MX_NO_BLOCKS_ };                                    \
         const int64_t mx_row = 0;                                                                            \
         READS(MX_READ_) MX_FIXED(MX_READ_FIXED_) MX_PARAMS(MX_PARAM_VALUE_)(void) mx_p, (void)mx_row;        \
         _Pragma("omp simd") for (int64_t mx_x = mx_x0; mx_x < mx_x1; mx_x++) {                               \
