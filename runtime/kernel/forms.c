@@ -161,19 +161,15 @@ static uint64_t l2_bytes(void) {
     return mx_machine_detect(&ignored, &machine) == 0 ? machine.l2_bytes : 0;
 }
 
-/* So many planes of such a tile that an L2 does not hold them. */
-static int64_t far_planes(const struct mx_system *s, const int64_t n[3], uint64_t l2_bytes) {
-    enum { LEAST = 1 << 20, MOST = 4 << 20, TIMES = 4 };
+/* Of rows and planes that an L2 does not hold, nor L1 the rows that a wide stencil reads in one of them.
+ * Grids that are larger than memory have long rows. */
+static void far_size(const struct mx_system *s, const int64_t n[3], uint64_t l2_bytes, int64_t far[3]) {
+    enum { LEAST = 1 << 20, MOST = 4 << 20, TIMES = 4, CELLS = 510 };
     const int64_t l2 = mx_min(mx_max((int64_t)l2_bytes, LEAST), MOST);
-    const int64_t frames = mx_sample_bytes(s, (const int64_t[3]){n[0], n[1], 0});
-    const int64_t plane = mx_sample_bytes(s, (const int64_t[3]){n[0], n[1], 1}) - frames;
-    return mx_max(n[2], (TIMES * l2 - frames) / plane);
-}
-
-static struct mx_sample first_planes(const struct mx_sample *t, int64_t planes) {
-    struct mx_sample part = *t;
-    part.planes += planes - part.n[2], part.n[2] = planes;
-    return part;
+    const int64_t frames = mx_sample_bytes(s, (const int64_t[3]){CELLS, n[1], 0});
+    const int64_t plane = mx_sample_bytes(s, (const int64_t[3]){CELLS, n[1], 1}) - frames;
+    far[0] = CELLS, far[1] = n[1];
+    far[2] = mx_max(n[2], (TIMES * l2 - frames) / plane);
 }
 
 static double cells_of(const struct mx_sample *t) { return (double)(t->n[0] * t->n[1] * t->n[2]); }
@@ -280,21 +276,21 @@ static int measure(void *context, struct mx_isolated *report) {
     static const double harmless[2] = {0.5, 1};
     struct candidates *c = context;
     void *handle;
-    int64_t n[3];
-    struct mx_sample far;
+    int64_t n[3], far_n[3];
+    struct mx_sample near, far;
     int err = mx_kernel_load(c->path[0], "", &report->why, &c->system[0], &handle);
     if (err < 0) return err;
     tile_size(&c->system[0], n);
-    const int64_t planes = far_planes(&c->system[0], n, c->l2_bytes);
-    if ((err = mx_sample_make(&c->system[0], (const int64_t[3]){n[0], n[1], planes}, &far)) < 0) return err;
-    const struct mx_sample near = first_planes(&far, n[2]);
+    far_size(&c->system[0], n, c->l2_bytes, far_n);
+    if ((err = mx_sample_make(&c->system[0], n, &near)) < 0) return err;
+    if ((err = mx_sample_make(&c->system[0], far_n, &far)) < 0) return err; /* the process ends */
     int32_t index[MX_FORMS], number[MX_FORMS];
     c->cell_ns = time_of(&near, &c->system[0]) / cells_of(&near); /* in case that there is no time for more */
     const int32_t left = usable(c, &near, index);
     mx_sample_fill(&near, &c->system[0], harmless);
     double in_l2[MX_FORMS], beyond[MX_FORMS], time[MX_FORMS];
     take_times(c, &near, index, left, in_l2);
-    const bool slow = in_l2[0] * (double)planes > (double)FAR_NS * (double)n[2];
+    const bool slow = in_l2[0] / cells_of(&near) * cells_of(&far) > (double)FAR_NS;
     const struct mx_sample *second = slow ? &near : &far;
     take_times(c, second, index, left, beyond);
     for (int32_t i = 0; i < left; i++) {
