@@ -15,8 +15,8 @@ class Mutant:
 
 
 MUTANTS = [
-    Mutant("stage-order", "a stage is computed by the function of the next one", "runtime/engine/work.c", "mx_row_of(p->system, level);",
-           "mx_row_of(p->system, p->system->stages > 1 ? level + 1 : level);"),
+    Mutant("stage-order", "a stage is computed by the function of the next one", "runtime/engine/work.c", "mx_planes_of(p->system, level, deep);",
+           "mx_planes_of(p->system, p->system->stages > 1 ? level + 1 : level, deep);"),
     Mutant("profile-pitch", "rows of a profile are found at another pitch than they are laid at", "runtime/system/profile.c",
            ".row_pitch_bytes = (alike & MX_ALIKE_Y) != 0 ? 0 : row,", ".row_pitch_bytes = (alike & MX_ALIKE_Y) != 0 ? 0 : cells,"),
     Mutant("odd-node", "the frame of odd-node begins at the outermost cell", "runtime/system/sides.c", "        inward = beyond + 1;",
