@@ -173,7 +173,8 @@ static int64_t planes_of_call(const struct mx_problem *p, int64_t z, int64_t lef
 }
 
 /* Sets the coordinates that the kernel sees. Cells of a rank have those of the whole grid, and ghost cells
- * those of the cells that they stand for. The rows of the call must not wrap. */
+ * those of the cells that they stand for. Rows end where they wrap; planes of the call must not
+ * (planes_of_call). */
 static void name_ghosts(const struct mx_problem *p, struct mx_row *row) {
     row->y = mx_wrap(row->y, p->ny);
     row->z = mx_plane_of(p, row->z + p->h);

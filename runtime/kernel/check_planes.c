@@ -14,7 +14,7 @@
 /* Rows with and without room for blocks, more of them than a pass has, and an odd number of planes. Grids of
  * two dimensions have planes of one row. */
 enum { SIZES = 2, ROWS_HERE = 5, PLANES_HERE = 7 };
-static const int64_t cells[SIZES] = {150, 21};
+static const int64_t row_cells[SIZES] = {150, 7};
 
 static bool same_cell(enum mx_dtype dtype, const char *a, const char *b) {
     return memcmp(a, b, (size_t)mx_dtype_bytes(dtype)) == 0 ||
@@ -47,9 +47,10 @@ static int check_level(const struct mx_system *s, const struct mx_sample *t, int
         for (int32_t f = 0; f < s->n_field[written]; f++)
             if (!same_field(t, &s->field[written][f], t->offset[written][f], t->array[written], want))
                 return mx_fail(why, -EINVAL,
-                               "the kernel \"%s\" gives results that depend on how many planes a call "
-                               "computes: %s changes",
-                               s->name, s->field[written][f].name);
+                               "the kernel \"%s\" gives results that depend on how many %ss a call "
+                               "computes: %s changes. Look for variables without a value, or set CC to "
+                               "another compiler",
+                               s->name, mx_plane_word(s->flat), s->field[written][f].name);
     }
     return 0;
 }
@@ -74,7 +75,7 @@ int mx_check_planes(const struct mx_system *s, const struct mx_kernel_grid *grid
                     struct mx_isolated *report) {
     int err = 0;
     for (int i = 0; i < SIZES && err == 0 && s->deep_planes > 1; i++) {
-        const int64_t n[3] = {mx_min(cells[i], grid->n[0]), mx_min(ROWS_HERE, grid->n[1]),
+        const int64_t n[3] = {mx_min(row_cells[i], grid->n[0]), mx_min(ROWS_HERE, grid->n[1]),
                               mx_min(PLANES_HERE, grid->n[2])};
         snprintf(report->stage, sizeof report->stage,
                  " when it computes %lld planes of %lld rows of %lld cells", (long long)n[2], (long long)n[1],

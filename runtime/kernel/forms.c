@@ -73,7 +73,8 @@ enum { SECONDS = 2 };
 /* ---- which forms are worth compiling */
 
 /* A kernel with more code than this has more values in a row than there are registers, so that several rows
- * at once do not pay; and compilers take seconds for them. One row in blocks pays up to more code. */
+ * at once do not pay; and compilers take seconds for them. One row in blocks pays up to more code, also of
+ * two planes. */
 enum { MOST_CODE_OF_ROWS = 5000, MOST_CODE_OF_BLOCKS = 12000 };
 /* In tiled runs one row was faster than several for six kernels of radius 4 and 8, by 3 to 17 %
  * (docs/notes/kernels.md). On a tile alone several rows sometimes win. */
@@ -111,7 +112,8 @@ static int extent_of(void *context, struct mx_isolated *report) {
     const int err = mx_kernel_load(context, "", &report->why, &system, &handle);
     if (err < 0) return err;
     const bool fields = mx_max(system.n_field[0], system.n_field[1]) > MOST_FIELDS_OF_FOURS;
-    return (int)system.h + (fields ? WITH_FIELDS : 0);
+    const int reach = system.flat ? MOST_RADIUS_OF_ROWS + 1 : system.h; /* there a call has one row */
+    return reach + (fields ? WITH_FIELDS : 0);
 }
 
 struct mx_worth mx_forms_worth(const char *first) {
@@ -161,7 +163,7 @@ static uint64_t l2_bytes(void) {
     return mx_machine_detect(&ignored, &machine) == 0 ? machine.l2_bytes : 0;
 }
 
-/* Of rows and planes that an L2 does not hold, nor L1 the rows that a wide stencil reads in one of them.
+/* A tile that an L2 does not hold. Nor does an L1 hold the rows that a pass of a wide stencil reads in it.
  * Grids that are larger than memory have long rows. */
 static void far_size(const struct mx_system *s, const int64_t n[3], uint64_t l2_bytes, int64_t far[3]) {
     enum { LEAST = 1 << 20, MOST = 4 << 20, TIMES = 4, CELLS = 510 };
@@ -169,7 +171,7 @@ static void far_size(const struct mx_system *s, const int64_t n[3], uint64_t l2_
     const int64_t frames = mx_sample_bytes(s, (const int64_t[3]){CELLS, n[1], 0});
     const int64_t plane = mx_sample_bytes(s, (const int64_t[3]){CELLS, n[1], 1}) - frames;
     far[0] = CELLS, far[1] = n[1];
-    far[2] = mx_max(n[2], (TIMES * l2 - frames) / plane);
+    far[2] = mx_max(n[2], (TIMES * l2 - frames) / plane / MX_MAX_DEEP * MX_MAX_DEEP);
 }
 
 static double cells_of(const struct mx_sample *t) { return (double)(t->n[0] * t->n[1] * t->n[2]); }
@@ -292,7 +294,10 @@ static int measure(void *context, struct mx_isolated *report) {
     take_times(c, &near, index, left, in_l2);
     const bool slow = in_l2[0] / cells_of(&near) * cells_of(&far) > (double)FAR_NS;
     const struct mx_sample *second = slow ? &near : &far;
-    take_times(c, second, index, left, beyond);
+    if (slow)
+        memcpy(beyond, in_l2, sizeof beyond);
+    else
+        take_times(c, &far, index, left, beyond);
     for (int32_t i = 0; i < left; i++) {
         in_l2[i] /= cells_of(&near), beyond[i] /= cells_of(second);
         time[i] = mean_time(in_l2[i], beyond[i], (int32_t)far.h), number[i] = c->number[index[i]];

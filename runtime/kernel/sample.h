@@ -24,7 +24,8 @@ void mx_sample_fill(const struct mx_sample *sample, const struct mx_system *syst
 /* Returns the bytes of one array, A or B. */
 int64_t mx_sample_array_bytes(const struct mx_sample *sample);
 void mx_sample_free(struct mx_sample *sample);
-/* Computes level `level` of all cells, of array A or B from the other, some rows of a plane in each call.
+/* Computes level `level` of all cells, of array A or B from the other: some rows in each call, of several
+ * planes where the system has functions for them.
  * `system` has the fields of the sample's.
  */
 void mx_sample_level(const struct mx_sample *sample, const struct mx_system *system, int level, int64_t rows);

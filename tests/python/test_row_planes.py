@@ -40,13 +40,13 @@ BT = {"jacobi": 3, "leapfrog": 2, "staggered": 4, "stages": 3, "flat": 3}  # who
 PLANS = {
     "tiled": ["--backend", "dram", "--algorithm", "direct", "--threads", 2],
     "iblock": ["--backend", "dram", "--algorithm", "direct", "--engine", "iblock", "--threads", 2],
-    "columns": ["--backend", "dram", "--algorithm", "direct", "--column", 50, "--threads", 2],
-    "stream": ["--plan", "stream bt=BT slab=3"],
+    "columns": ["--backend", "dram", "--algorithm", "direct", "--column", 70, "--threads", 2],
+    "stream": ["--plan", "stream bt=BT slab=5"],
     "strips": ["--plan", "stream by=9 bt=BT slab=5 faces=side-file"],
     "blocks": ["--algorithm", "redundant", "--block", 17, 16, "BT"],
     "mirror": ["--plan", "stream bt=BT slab=4", "--side", "z=mirror"],
     "periodic": ["--plan", "stream bt=BT slab=5", "--side", "z=periodic", "--side", "y=periodic"],
-    "ranks": ["--ranks", 3, "--threads", 1, "--dram", "64MiB", "--plan", "stream bt=BT slab=3"],
+    "ranks": ["--ranks", 3, "--threads", 1, "--dram", "64MiB", "--plan", "stream bt=BT slab=5"],
 }
 
 

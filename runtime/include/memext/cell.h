@@ -109,7 +109,8 @@
 /* Forms of time stepping (MX_FORM). */
 enum { MX_JACOBI, MX_LEAPFROG, MX_STAGGERED };
 
-/* What one call computes: some adjoining rows of one plane, at one level. Pointers point to cell 0 (frame
+/* What one call computes: some adjoining rows of one plane, at one level (functions for several planes:
+ * struct mx_deep_kernel). Pointers point to cell 0 (frame
  * included) of the first of these rows. Pitches are the bytes from row to row. A kernel for two dimensions
  * gets its grid as planes of one row: y here is 0, and the cell's Y and NY are z and nz here. */
 struct mx_row {
@@ -228,9 +229,9 @@ struct mx_cell_reduce {
 /* A function that computes one level of some rows. */
 typedef void mx_level_fn(const struct mx_row *);
 
-/* Functions that compute several planes in a call, if a kernel has some. There mx_row has, for each field,
- * `planes` pointers in `out`, and 2h + planes in `in` (for read-only fields 2hc + planes in `fixed`), of
- * adjoining planes; z is the index of the first one. */
+/* Functions that compute several planes in a call, if a kernel has some. For each field, `out` of mx_row then
+ * has `planes` pointers. `in` has 2h + planes, and `fixed` 2hc + planes. The planes adjoin, and z is the
+ * index of the first. */
 struct mx_deep_kernel {
     int64_t planes;            /* of a call: 2 to 4 */
     mx_level_fn *const *level; /* like those of the kernel */
@@ -409,7 +410,8 @@ _Static_assert(1 MX_STATE(MX_IS_WIDEST_) MX_PARTNER(MX_IS_WIDEST_) MX_FIXED(MX_I
         __attribute__((vector_size(mx_lanes * sizeof(mx_near_type_##name)), may_alias,                       \
                        aligned(sizeof(mx_near_type_##name))));
 MX_STATE(MX_LANES_)
-MX_PARTNER(MX_LANES_) MX_FIXED(MX_LANES_)
+MX_PARTNER(MX_LANES_)
+MX_FIXED(MX_LANES_)
 /* Compilers take seconds for many arrays of lanes, though most of them are dropped. */
 #define MX_COUNT_LANES_(name, type) +mx_in_lanes_##name *mx_shifts_##name
     _Static_assert(0 MX_STATE(MX_COUNT_LANES_) MX_PARTNER(MX_COUNT_LANES_) MX_FIXED(MX_COUNT_LANES_) <= 32,
@@ -504,7 +506,7 @@ const struct mx_kernel mx_kernel = {.size = sizeof(struct mx_kernel),
     _Static_assert(                                                                                          \
         __builtin_choose_expr(MX_CONSTANT_(d), (d) >= -mx_reach_##name && (d) <= mx_reach_##name, 1),        \
         "AT(" #name ", ...) reads farther away than MX_RADIUS (for fields of MX_FIXED: MX_FIXED_RADIUS) "    \
-                    "allows: raise it")
+        "allows: raise it")
 #if MX_FLAT_
 #define MX_REACHES_Z_(d, name)                                                                               \
     _Static_assert(__builtin_choose_expr(MX_CONSTANT_(d), (d) == 0, 1),                                      \
@@ -801,9 +803,10 @@ enum { mx_copies = 0 MX_FIXED(MX_COPIES_), MX_MOST_COPIED_ = 128 };
 #define MX_SAME_1_(name, type) const type *const mx_was_1_##name = mx_out_1_##name;
 #define MX_SAME_2_(name, type) const type *const mx_was_2_##name = mx_out_2_##name;
 #define MX_SAME_3_(name, type) const type *const mx_was_3_##name = mx_out_3_##name;
-/* Rows in blocks, n rows in a pass. Whole vectors of the array written are computed from lanes. At both ends
- * of a row, blocks begin anywhere, overlap the others, and read from memory. Of them only the cells beside
- * the whole vectors are stored: the others may be computed from new values in place of old ones.
+/* Rows in blocks, n cells in a pass (rows x planes). Whole vectors of the array written are computed from
+ * lanes. At both ends of a row, blocks begin anywhere, overlap the others, and read from memory. Of them only
+ * the cells beside the whole vectors are stored: the others may be computed from new values in place of old
+ * ones.
  *
  *      x0         begin                       end         x1
  *     | e e e e e | b b b b b b b b b b b b b | e e e e e |
@@ -937,7 +940,7 @@ _Static_assert(mx_lanes == 8 || mx_lanes == 16, "no blocks for cells of this siz
                 enum { mx_blocked = 1 };                                                                     \
                 READS(MX_NEXT_LANES_)                                                                        \
                 MX_FIXED(MX_NEXT_LANES_)                                                                     \
-                    _Pragma("omp simd") for (int64_t mx_lane = 0; mx_lane < mx_lanes; mx_lane++) {           \
+                _Pragma("omp simd") for (int64_t mx_lane = 0; mx_lane < mx_lanes; mx_lane++) {               \
                     const int64_t mx_x = mx_at + mx_lane, mx_to = mx_x;                                      \
                     MX_PASS_##n##_(cell_name, READS, WRITES)                                                 \
                 }                                                                                            \
@@ -988,7 +991,7 @@ _Static_assert(!mx_copies, "no blocks for read-only fields of small integers");
 #else
 #error no form of row functions has MEMEXT_ROWS rows of MEMEXT_PLANES planes
 #endif
-/* Rows `first` and on, plane by plane. Pointers of n fields, each to 2 reach + MEMEXT_PLANES planes. */
+/* Of n fields, each with pointers to 2 reach + MEMEXT_PLANES planes: those that one plane needs. */
 static inline void mx_planes_of_(const void *const *from, int n, int reach, int plane, int64_t bytes,
                                  const void **to) {
     for (int i = 0; i < n; i++)
@@ -996,6 +999,7 @@ static inline void mx_planes_of_(const void *const *from, int n, int reach, int 
             to[i * (2 * reach + 1) + d] =
                 (const char *)from[i * (2 * reach + MEMEXT_PLANES) + plane + d] + bytes;
 }
+/* Computes the rows from `first` on, plane by plane. */
 static void mx_plane_by_plane_(const struct mx_row *r, mx_level_fn *one, int64_t first, int reads,
                                int writes) {
     const void *in[32 * (2 * MX_RADIUS + 1)], *fixed[mx_n_fixed * (2 * MX_FIXED_RADIUS + 1) + 1];
