@@ -109,8 +109,8 @@
 /* Forms of time stepping (MX_FORM). */
 enum { MX_JACOBI, MX_LEAPFROG, MX_STAGGERED };
 
-/* What one call computes: some adjoining rows of one plane, at one level (functions for several planes:
- * struct mx_deep_kernel). Pointers point to cell 0 (frame
+/* What one call computes: some adjoining rows of one plane, at one level. (Functions for several planes:
+ * struct mx_deep_kernel.) Pointers point to cell 0 (frame
  * included) of the first of these rows. Pitches are the bytes from row to row. A kernel for two dimensions
  * gets its grid as planes of one row: y here is 0, and the cell's Y and NY are z and nz here. */
 struct mx_row {
@@ -388,10 +388,8 @@ MX_STATE(MX_TYPEDEF_) MX_PARTNER(MX_TYPEDEF_) MX_FIXED(MX_FIXED_TYPEDEF_) typede
 #endif
 #define MX_MEMBER_OF_TYPE_(name, type) type name;
 enum {
-    mx_lanes = MX_VECTOR_ / sizeof(union {
-                   MX_STATE(MX_MEMBER_OF_TYPE_)
-                   MX_PARTNER(MX_MEMBER_OF_TYPE_) MX_FIXED(MX_MEMBER_OF_TYPE_) char mx_none;
-               })
+    mx_lanes = MX_VECTOR_ / sizeof(union { MX_STATE(MX_MEMBER_OF_TYPE_) MX_PARTNER(MX_MEMBER_OF_TYPE_)
+                                               MX_FIXED(MX_MEMBER_OF_TYPE_) char mx_none; })
 };
 _Static_assert(mx_lanes >= 2 && mx_lanes <= 16, "no blocks for cells of this size");
 /* If vectors hold different numbers of cells of two fields, compilers use narrow ones for both. */
@@ -409,13 +407,11 @@ _Static_assert(1 MX_STATE(MX_IS_WIDEST_) MX_PARTNER(MX_IS_WIDEST_) MX_FIXED(MX_I
     typedef mx_near_type_##name mx_block_##name                                                              \
         __attribute__((vector_size(mx_lanes * sizeof(mx_near_type_##name)), may_alias,                       \
                        aligned(sizeof(mx_near_type_##name))));
-MX_STATE(MX_LANES_)
-MX_PARTNER(MX_LANES_)
-MX_FIXED(MX_LANES_)
+MX_STATE(MX_LANES_) MX_PARTNER(MX_LANES_) MX_FIXED(MX_LANES_)
 /* Compilers take seconds for many arrays of lanes, though most of them are dropped. */
 #define MX_COUNT_LANES_(name, type) +mx_in_lanes_##name *mx_shifts_##name
-    _Static_assert(0 MX_STATE(MX_COUNT_LANES_) MX_PARTNER(MX_COUNT_LANES_) MX_FIXED(MX_COUNT_LANES_) <= 32,
-                   "no blocks for so many neighbours");
+_Static_assert(0 MX_STATE(MX_COUNT_LANES_) MX_PARTNER(MX_COUNT_LANES_) MX_FIXED(MX_COUNT_LANES_) <= 32,
+               "no blocks for so many neighbours");
 enum {
     /* cells that may be read beside those that are computed */
     mx_beside = MX_LEAST_((0 MX_FIXED(MX_COUNT_LANES_)) > 0 ? MX_FIXED_RADIUS : MX_RADIUS, (int)mx_lanes),
@@ -424,9 +420,9 @@ enum {
 #endif
 
 #define MX_CELL_TYPE_(type)                                                                                  \
-    _Generic((type *)0, double *: MX_CELL_F64, float *: MX_CELL_F32, uint8_t *: MX_CELL_U8, \
-             uint16_t *: MX_CELL_U16, int16_t *: MX_CELL_I16, int8_t *: MX_CELL_I8, int32_t *: MX_CELL_I32, \
-             uint32_t *: MX_CELL_U32, int64_t *: MX_CELL_I64, uint64_t *: MX_CELL_U64, \
+    _Generic((type *)0, double *: MX_CELL_F64, float *: MX_CELL_F32, uint8_t *: MX_CELL_U8,                  \
+             uint16_t *: MX_CELL_U16, int16_t *: MX_CELL_I16, int8_t *: MX_CELL_I8, int32_t *: MX_CELL_I32,  \
+             uint32_t *: MX_CELL_U32, int64_t *: MX_CELL_I64, uint64_t *: MX_CELL_U64,                       \
              default: MX_CELL_OTHER)
 #define MX_DESCRIBE_(name, type) {#name, #type, MX_CELL_TYPE_(type), sizeof(type)},
 #define MX_DESCRIBE_PARAM_(name, value) {#name, (double)(value)},
@@ -971,7 +967,7 @@ _Static_assert(!mx_copies, "no blocks for read-only fields of small integers");
             enum { MX_PASS_IS_(n) };                                                                         \
             mx_end = mx_x + (mx_x == mx_r->x0 && mx_before > 0 ? mx_before                                   \
                              : mx_copies                       ? MX_MOST_COPIED_                             \
-                                                               : mx_r->x1);                                                        \
+                                                               : mx_r->x1);                                  \
             if (mx_end > mx_r->x1) mx_end = mx_r->x1;                                                        \
             span_name##n(MX_OF_ROWS_##n##_(WRITES, MX_OUT_ARGUMENT) mx_r, mx_p, mx_row, mx_x, mx_end);       \
         }
