@@ -28,7 +28,9 @@
  * that are read together: tiles lie in L3, and of 16 levels the tiles of two threads would fill it. An L2 of
  * 2 MiB has room for the tiles of h = 2 and 3. Those of h >= 4 lie in L3, and are larger than beside a
  * smaller L2, so that they read less beside themselves. They are not larger where L3 has no room for those of
- * all threads, nor for many threads, for which a line would have too few of them.
+ * all threads, nor for many threads, for which a line would have too few of them. They have fewer rows where
+ * the planes that are read together would take more than 0.6 of L2 otherwise, 1.1 to 1.8 times as fast with h
+ * = 8 (docs/notes/kernels.md, "Rows of high tiles").
  *
  * Grids of two dimensions have tiles of one row, and planes instead of rows: what a tile reads beside itself
  * are planes alone, so that more of them are better; and a call of the kernel, which is of one row, should
@@ -55,11 +57,14 @@ enum {
     COLUMN_FIELD_BYTES = 512,
     LEAST_HIGH = 2, /* h */
     LEAST_HIGH_LARGE = 4,
-    HIGH_TILE_ROWS = 4, /* for each h */
+    HIGH_TILE_ROWS = 4, /* for each h, at most */
+    HIGH_LEAST_ROWS = 8,
+    HIGH_ROWS_STEP = 4,   /* as many as a kernel takes in a pass, at most */
+    HIGH_PASS_PLANES = 2, /* that a kernel writes together, most often */
     HIGH_LEAST_PLANES = 12,
     HIGH_MOST_PLANES = 24,
     HIGH_CHUNK_LEVELS = 8,
-    HIGH_LARGE_TILE_ROWS = 8, /* for each h */
+    HIGH_LARGE_TILE_ROWS = 8, /* for each h, at most */
     HIGH_LARGE_MOST_PLANES = 64,
     SMALL_L1_BYTES = 32 << 10,
     COMMON_L2_BYTES = 1 << 20,
@@ -69,6 +74,8 @@ enum {
 /* One array of a tile and half of its C take this share of an L2 of 2 MiB and more. Tiles that lie in L3 take
  * at most the second one. */
 static const double LARGE_SHARE = 0.2, HIGH_LARGE_SHARE = 4.5;
+/* The rows that high tiles read together, in all planes, take this share of an L2 at most. */
+static const double HIGH_ROWS_SHARE = 0.6;
 
 /* Of the row of all fields. */
 static int64_t column_bytes(const struct mx_problem *p) {
@@ -146,25 +153,39 @@ static bool has_flat_tiles(const struct mx_engine_options *o) {
            (o->tile == 0 || o->tile == flat_rows(o));
 }
 
+/* Of the state, in one array: a row, or a column's part of it. */
+static double state_row_bytes(const struct mx_engine_options *o) {
+    if (mx_tiled_in_place(o) && mx_tiled_span(o) > 0)
+        return (double)(mx_tiled_span(o) * mx_dtype_bytes(o->problem->dtype) + SPAN_SIDE_BYTES);
+    return has_columns(o) ? (double)column_bytes(o->problem) : (double)o->row_pitch_bytes;
+}
+
+/* The same of C. */
+static double fixed_row_bytes(const struct mx_engine_options *o) {
+    const double whole =
+        (double)(mx_fixed_cell_bytes(o->problem) * (o->problem->nx + 2 * (int64_t)o->problem->h));
+    return whole * state_row_bytes(o) / (double)o->row_pitch_bytes;
+}
+
 /* What a tile takes for each of its rows in a plane: in one array, and half of it in C. */
 static double row_bytes(const struct mx_engine_options *o) {
-    const double state =
-        mx_tiled_in_place(o) && mx_tiled_span(o) > 0
-            ? (double)(mx_tiled_span(o) * mx_dtype_bytes(o->problem->dtype) + SPAN_SIDE_BYTES)
-        : has_columns(o) ? (double)column_bytes(o->problem)
-                         : (double)o->row_pitch_bytes;
-    const double fixed_row =
-        (double)(mx_fixed_cell_bytes(o->problem) * (o->problem->nx + 2 * (int64_t)o->problem->h));
-    const double fixed = fixed_row / 2 * state / (double)o->row_pitch_bytes;
-    return state + fixed;
+    return state_row_bytes(o) + fixed_row_bytes(o) / 2;
+}
+
+/* As many rows as let L2 hold the planes that a pass reads and writes. */
+static int64_t high_rows(const struct mx_engine_options *o) {
+    const int64_t h = o->problem->h, pass = HIGH_PASS_PLANES;
+    const int64_t most = h * (has_larger_high_tiles(o) ? HIGH_LARGE_TILE_ROWS : HIGH_TILE_ROWS);
+    const double row = (double)(2 * h + 2 * pass) * state_row_bytes(o) + (double)pass * fixed_row_bytes(o);
+    const int64_t rows = (int64_t)(HIGH_ROWS_SHARE * (double)l2_bytes(o) / row);
+    return mx_max(HIGH_LEAST_ROWS, mx_min(rows / HIGH_ROWS_STEP * HIGH_ROWS_STEP, most));
 }
 
 int64_t mx_tiled_rows(const struct mx_engine_options *o) {
     if (o->tile > 0) return o->tile;
     if (o->problem->flat) return 1;
     if (has_flat_tiles(o)) return flat_rows(o);
-    const int64_t h = o->problem->h;
-    if (has_high_tiles(o)) return h * (has_larger_high_tiles(o) ? HIGH_LARGE_TILE_ROWS : HIGH_TILE_ROWS);
+    if (has_high_tiles(o)) return high_rows(o);
     if (mx_tiled_in_place(o)) return PLACE_ROWS;
     const bool large =
         has_large_l2(o) && row_bytes(o) * LARGE_TILE_ROWS * LEAST_PLANES <= LARGE_SHARE * l2_bytes(o);

@@ -293,7 +293,8 @@ Test(engine, thin_slabs_and_few_levels_cost_a_share_of_the_bytes) {
 static void no_row(const struct mx_row *r) { (void)r; }
 
 /* Of 254 cells a row, in two arrays. h 0: the built-in star13. An L2 of 2 MiB has larger tiles, unless rows
- * are so long that few planes fit; of h >= 4 only for few threads, and where L3 has room for their tiles. */
+ * are so long that few planes fit; of h >= 4 only for few threads, and where L3 has room for their tiles. Of
+ * h >= 4 they have as many rows as let L2 hold the planes that are read together, but 8 at least. */
 Test(engine, sizes_in_two_arrays_suit_the_caches) {
     static const struct {
         int64_t l2, l3, threads, h, fields, pitch, expected_tile, expected_slab, expected_ct;
@@ -312,6 +313,12 @@ Test(engine, sizes_in_two_arrays_suit_the_caches) {
         {2 << 20, 480 << 20, 9, 4, 1, 2048, 16, 24, 8, false},
         {2 << 20, 36 << 20, 2, 4, 1, 2048, 32, 64, 8, false},
         {2 << 20, 35 << 20, 2, 4, 1, 2048, 16, 24, 8, false},
+        {2 << 20, 480 << 20, 2, 8, 1, 1024, 60, 64, 8, false},
+        {2 << 20, 480 << 20, 2, 8, 1, 2048, 28, 64, 8, false},
+        {2 << 20, 480 << 20, 2, 8, 3, 6144, 8, 64, 8, false},
+        {2 << 20, 480 << 20, 2, 4, 1, 4096, 24, 64, 8, false},
+        {1 << 20, 480 << 20, 2, 8, 1, 2048, 12, 24, 8, true},
+        {1 << 20, 480 << 20, 2, 4, 9, 6144, 8, 24, 8, true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mx_system s = {.name = "any",
