@@ -6,6 +6,7 @@ import pathlib
 import random
 import re
 import shutil
+import subprocess
 
 import pytest
 from conftest import LONG, ROOT, thinned
@@ -89,6 +90,18 @@ def test_blocks_read_a_whole_vector_beside(compiled, tmp_path, type_name, compil
     path.write_text(GOOD.replace("double", type_name).replace("MX_RADIUS 1", "MX_RADIUS 8") % "SET(u, AT(u, 8, 0, 0) + 3 * AT(u, -8, 0, 0) + 5 * AT(u, 7, 0, 0) + 7 * AT(u, -7, 1, 0));")
     for narrow in ("", " -mno-avx512f"):
         same_everywhere(compiled, path, 1, ("1", *BLOCKS), long=True, CC=compiler + narrow)
+
+
+@pytest.mark.parametrize("radius, asked", [(3, 0), (4, 1)])
+def test_blocks_of_wide_stencils_ask_for_the_next_rows(compiled, tmp_path, radius, asked):
+    """For the state read and written and for C, of each plane of a pass. Narrow stencils ask for nothing."""
+    path = tmp_path / "ask.c"
+    text = GOOD.replace("MX_RADIUS 1", f"MX_RADIUS {radius}").replace("#include", "#define MX_FIXED(F) F(k, double)\n#include")
+    for form, planes in (("1b", 1), ("1x2b", 2), ("1x4b", 4)):
+        path.write_text(text % f"SET(u, AT(k, 0, 0, 0) * AT(u, 0, 0, {radius}) + AT(u, 1, 0, 0) + {planes});")
+        code = subprocess.run(["objdump", "-d", object_of(compiled(path, form))], capture_output=True, text=True, check=True).stdout
+        single = 3 * asked  # the function for one plane
+        assert len(re.findall(r"\tprefetch|\tprfm", code)) == single + (3 * planes * asked if planes > 1 else 0), form
 
 
 def test_blocks_are_refused_where_cells_have_different_sizes(compiled, tmp_path):

@@ -914,6 +914,23 @@ _Static_assert(mx_lanes == 8 || mx_lanes == 16, "no blocks for cells of this siz
         }                                                                                                    \
         MX_OF_ROWS_##n##_(WRITES, MX_STORE)                                                                  \
     }
+/* Tiles of wide stencils lie in L3 (engine/tiled_sizes.c). From there a row comes late, since hardware
+ * prefetchers begin anew with each row. So a block asks for the lines that the next pass will need at the same
+ * place: of the planes that no pass has read before, of C, and of what is written. */
+#define MX_ASKS_ (MX_RADIUS >= 4 && !MX_FLAT_)
+#define MX_ASK_(name, type, planes, pitch)                                                                   \
+    _Pragma("GCC unroll 4") for (int mx_i = 0; mx_i < mx_planes; mx_i++)                                     \
+        __builtin_prefetch((const char *)(planes)[mx_i] + (mx_row + mx_together) * (pitch) +                 \
+                               mx_at * mx_step_##name * (int64_t)sizeof(type),                               \
+                           0, 2);
+#define MX_ASK_READ_(name, type) MX_ASK_(name, type, mx_at_##name + 2 * MX_RADIUS, mx_pitch_##name)
+#define MX_ASK_FIXED_(name, type) MX_ASK_(name, type, mx_at_##name + 2 * MX_FIXED_RADIUS, mx_pitch_##name)
+#define MX_ASK_WRITE_(name, type)                                                                            \
+    MX_ASK_(name, type, mx_r->out + mx_index_##name * mx_planes, mx_r->row_pitch)
+#define MX_ASK_AHEAD_(READS, WRITES)                                                                         \
+    if (MX_ASKS_) {                                                                                          \
+        READS(MX_ASK_READ_) MX_FIXED(MX_ASK_FIXED_) WRITES(MX_ASK_WRITE_)                                    \
+    }
 #define MX_BLOCKS_(...) MX_SPAN_(__VA_ARGS__) MX_PASSES_(__VA_ARGS__)
 #define MX_PASSES_(span_name, cell_name, READS, WRITES, n)                                                   \
     __attribute__((noinline)) static void span_name##n##_blocks_(                                            \
@@ -936,6 +953,7 @@ _Static_assert(mx_lanes == 8 || mx_lanes == 16, "no blocks for cells of this siz
                 enum { mx_blocked = 1 };                                                                     \
                 READS(MX_NEXT_LANES_)                                                                        \
                 MX_FIXED(MX_NEXT_LANES_)                                                                     \
+                MX_ASK_AHEAD_(READS, WRITES)                                                                 \
                 _Pragma("omp simd") for (int64_t mx_lane = 0; mx_lane < mx_lanes; mx_lane++) {               \
                     const int64_t mx_x = mx_at + mx_lane, mx_to = mx_x;                                      \
                     MX_PASS_##n##_(cell_name, READS, WRITES)                                                 \
