@@ -266,11 +266,12 @@ int32_t mx_forms_choose(const int32_t *number, int32_t n, const double *time, bo
 }
 
 /* An engine finds a part of what it reads in L2, and the rest beyond. So each form is timed in both places,
- * and a weighted geometric mean of the two times counts. The wider the stencil, the fewer levels of a tile in
- * time find their planes in L2. The weights give the order of the forms in tiled runs of six kernels, of h =
- * 1 and 4 (docs/notes/kernels.md). */
+ * and a weighted geometric mean of the two times counts. Tiles of h = 1 lie in L2. Those of wide stencils lie
+ * in L3, and only the planes that are read together in L2. For h of 4 and 8 the time in L2 has the order of
+ * the forms in tiled runs with rows of 254 cells, and the other time that with 510 (docs/notes/kernels.md).
+ */
 static double mean_time(double in_l2, double beyond, int32_t h) {
-    const double share = 2.0 / (2 + h * h); /* of L2 */
+    const double share = 2.0 / (2 + h); /* of L2 */
     return pow(in_l2, share) * pow(beyond, 1 - share);
 }
 
