@@ -181,8 +181,8 @@ static void name_ghosts(const struct mx_problem *p, struct mx_row *row) {
     row->rows = mx_min(row->rows, p->ny - row->y);
 }
 
-/* Row functions cannot ask for what comes next, so that they are called for a few rows at a time where there
- * is something to ask for; a call of one row is a tenth slower. */
+/* Row functions do not ask for what is listed, so they are called for a few rows at a time where there is
+ * something to ask for. A call of one row is a tenth slower. */
 static void system_planes(const struct mx_work *work, const struct mx_advance *a, int32_t l,
                           struct mx_box box, struct row_call *c, struct mx_ahead *ahead) {
     const struct mx_problem *p = work->problem;

@@ -266,14 +266,19 @@ int32_t mx_forms_choose(const int32_t *number, int32_t n, const double *time, bo
 }
 
 /* An engine finds a part of what it reads in L2, and the rest beyond. So each form is timed in both places,
- * and a weighted geometric mean of the two times counts. Tiles of h = 1 lie in L2. Those of wide stencils lie
- * in L3, and only the planes that are read together in L2. For h of 4 and 8 the time in L2 has the order of
- * the forms in tiled runs with rows of 254 cells, and the other time that with 510 (docs/notes/kernels.md).
- */
-static double mean_time(double in_l2, double beyond, int32_t h) {
-    const double share = 2.0 / (2 + h); /* of L2 */
+ * and a weighted geometric mean of the two times counts. The wider the stencil, the fewer levels of a tile in
+ * time find their planes in L2. */
+static double mean_time(double in_l2, double beyond, double share) {
     return pow(in_l2, share) * pow(beyond, 1 - share);
 }
+
+/* The share of L2 in the mean that is the time of a cell. Plans rest on it (tune/rates.c). */
+static double share_of_time(int32_t h) { return 2.0 / (2 + h * h); }
+
+/* The share of L2 in the mean that decides. The shares give the order of the forms in tiled runs. Blocks of h
+ * >= 4 ask for the rows of the next pass (cell.h). Of these, the time in L2 has the order of runs with rows
+ * of 254 cells, and the time beyond L2 that of 510 (docs/notes/kernels.md, "Wide stencils"). */
+static double share_of_choice(int32_t h) { return h < 4 ? share_of_time(h) : 8.0 / (h * h); }
 
 static int measure(void *context, struct mx_isolated *report) {
     static const double harmless[2] = {0.5, 1};
@@ -301,12 +306,13 @@ static int measure(void *context, struct mx_isolated *report) {
         take_times(c, &far, index, left, beyond);
     for (int32_t i = 0; i < left; i++) {
         in_l2[i] /= cells_of(&near), beyond[i] /= cells_of(second);
-        time[i] = mean_time(in_l2[i], beyond[i], (int32_t)far.h), number[i] = c->number[index[i]];
+        time[i] = mean_time(in_l2[i], beyond[i], share_of_choice((int32_t)far.h)),
+        number[i] = c->number[index[i]];
     }
     const struct mx_system *s = &c->system[0];
     const bool one_field = s->n_field[0] == 1 && s->n_field[1] == 1;
     const int32_t best = mx_forms_choose(number, left, time, one_field && c->l2_bytes >= MX_LARGE_L2_BYTES);
-    c->cell_ns = time[best];
+    c->cell_ns = mean_time(in_l2[best], beyond[best], share_of_time((int32_t)far.h));
     return index[best];
 }
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The forms of row functions, of which the fastest is kept: the same bits in all of them, over any rows; and which one is kept."""
+import ctypes
 import json
 import os
 import pathlib
 import random
 import re
 import shutil
-import subprocess
 
 import pytest
 from conftest import LONG, ROOT, thinned
@@ -92,16 +92,47 @@ def test_blocks_read_a_whole_vector_beside(compiled, tmp_path, type_name, compil
         same_everywhere(compiled, path, 1, ("1", *BLOCKS), long=True, CC=compiler + narrow)
 
 
-@pytest.mark.parametrize("radius, asked", [(3, 0), (4, 1)])
-def test_blocks_of_wide_stencils_ask_for_the_next_rows(compiled, tmp_path, radius, asked):
-    """For the state read and written and for C, of each plane of a pass. Narrow stencils ask for nothing."""
+class Noted(Rows):
+    """Row functions over memory that is remembered, and the rows that they ask for: (of what, field, plane, row)."""
+    def __init__(self, path):
+        super().__init__(path)
+        self.made = []
+
+    def memory(self, *of):
+        self.made.append(super().memory(*of))
+        return self.made[-1]
+
+    def asked_for(self):
+        n, found = ctypes.c_long.in_dll(self.library, "n_asked").value, set()
+        for at in (ctypes.c_uint64 * n).in_dll(self.library, "asked"):
+            for kind, (blocks, pitch) in zip(("read", "fixed", "written"), self.made):
+                planes = len(blocks) // (1 if kind == "fixed" else 2)
+                found |= {(kind, i // planes, i % planes, (at - block.ctypes.data) // pitch)
+                          for i, block in enumerate(blocks) if 0 <= at - block.ctypes.data < block.nbytes}
+        return n, found
+
+
+@pytest.mark.parametrize("radius", [3, 4])
+@pytest.mark.parametrize("form", ["1b", "1x2b", "1x4b"])
+def test_blocks_of_wide_stencils_ask_for_the_rows_of_the_next_pass(compiled, tmp_path, radius, form):
+    """They ask for the last planes read of each field, for those of C, and for those written. Others ask for nothing."""
     path = tmp_path / "ask.c"
-    text = GOOD.replace("MX_RADIUS 1", f"MX_RADIUS {radius}").replace("#include", "#define MX_FIXED(F) F(k, double)\n#include")
-    for form, planes in (("1b", 1), ("1x2b", 2), ("1x4b", 4)):
-        path.write_text(text % f"SET(u, AT(k, 0, 0, 0) * AT(u, 0, 0, {radius}) + AT(u, 1, 0, 0) + {planes});")
-        code = subprocess.run(["objdump", "-d", object_of(compiled(path, form))], capture_output=True, text=True, check=True).stdout
-        single = 3 * asked  # the function for one plane
-        assert len(re.findall(r"\tprefetch|\tprfm", code)) == single + (3 * planes * asked if planes > 1 else 0), form
+    text = GOOD.replace("MX_RADIUS 1", f"MX_RADIUS {radius}").replace("F(u, double)", "F(u, double) F(w, double)")
+    noting = """#define MX_FIXED(F) F(k, double)
+#define MX_FIXED_RADIUS 1
+__attribute__((visibility("default"))) const void *asked[4096];
+__attribute__((visibility("default"))) long n_asked;
+#define __builtin_prefetch(at, ...) (asked[n_asked++ & 4095] = (at))
+#include"""
+    path.write_text(text.replace("#include", noting) % f"SET(u, AT(k, 0, 1, 0) * AT(u, 0, 0, {radius}) + AT(w, 1, 0, 0)); SET(w, AT(u, 0, -1, 0));")
+    noted = Noted(object_of(compiled(path, form)))
+    noted.call(0, 1, 4, 0, Rows.CELLS)
+    n, found = noted.asked_for()
+    all_planes = range(Rows.PLANES)
+    want = {(kind, field, first + plane, radius + row + 1) for kind, fields, first in (("read", 2, 2 * radius), ("fixed", 1, 2), ("written", 2, 0))
+            for field in range(fields) for plane in all_planes for row in range(4)}
+    assert found == (want if radius >= 4 else set())
+    assert n % max(len(found), 1) == 0 and (n > 4 * len(want)) == (radius >= 4)  # each row in blocks
 
 
 def test_blocks_are_refused_where_cells_have_different_sizes(compiled, tmp_path):

@@ -318,7 +318,8 @@ Test(engine, sizes_in_two_arrays_suit_the_caches) {
         {2 << 20, 480 << 20, 2, 8, 3, 6144, 8, 64, 8, false},
         {2 << 20, 480 << 20, 2, 4, 1, 4096, 24, 64, 8, false},
         {1 << 20, 480 << 20, 2, 8, 1, 2048, 12, 24, 8, true},
-        {1 << 20, 480 << 20, 2, 4, 9, 6144, 8, 24, 8, true},
+        {1 << 20, 480 << 20, 2, 8, 3, 6144, 8, 24, 8, true}, /* half of them would fit */
+        {1 << 20, 480 << 20, 2, 3, 9, 6144, 12, 22, 8, true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct mx_system s = {.name = "any",
