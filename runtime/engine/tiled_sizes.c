@@ -28,10 +28,9 @@
  * that are read together: tiles lie in L3, and of 16 levels the tiles of two threads would fill it. An L2 of
  * 2 MiB has room for the tiles of h = 2 and 3. Those of h >= 4 lie in L3, and are larger than beside a
  * smaller L2, so that they read less beside themselves. They are not larger where L3 has no room for those of
- * all threads, nor for many threads, for which a line would have too few of them. Of h >= 4 they have
- * fewer rows where a pass would take more than 0.6 of L2 otherwise. Beside an L2 of 2 MiB that is 1.4 to 1.8
- * times as fast with h = 8 (docs/notes/kernels.md, "Wide stencils"). It was not measured beside a smaller
- * one.
+ * all threads, nor for many threads, for which a line would have too few of them. Beside an L2
+ * of 2 MiB they have fewer rows if a pass would otherwise take more than 0.6 of L2: with h = 8 and rows of
+ * 510 cells they are 1.2 to 1.8 times as fast so (docs/notes/kernels.md, "Wide stencils").
  *
  * Grids of two dimensions have tiles of one row, and planes instead of rows: what a tile reads beside itself
  * are planes alone, so that more of them are better; and a call of the kernel, which is of one row, should
@@ -75,7 +74,7 @@ enum {
 /* One array of a tile and half of its C take this share of an L2 of 2 MiB and more. Tiles that lie in L3 take
  * at most the second one. */
 static const double LARGE_SHARE = 0.2, HIGH_LARGE_SHARE = 4.5;
-/* The rows that a pass reads and writes in all planes of a high tile take at most this share of L2, unless
+/* What a pass reads and writes, over all rows of a high tile, takes at most this share of a large L2, unless
  * that leaves fewer than HIGH_LEAST_ROWS. */
 static const double HIGH_ROWS_SHARE = 0.6;
 
@@ -135,9 +134,8 @@ bool mx_tiled_small_l1(const struct mx_engine_options *o) {
     return o->machine != NULL && o->machine->l1_bytes > 0 && o->machine->l1_bytes <= SMALL_L1_BYTES;
 }
 
-/* Row functions ask for rows of their own at most (cell.h, MX_ASKS_). What an engine lists is asked for in
- * bursts between some rows.
- * Beside an L2 of 2 MiB they do better without. */
+/* Row functions ask only for rows of their own (cell.h, MX_ASKS_). The engine asks for what it lists in
+ * bursts between some rows. Beside an L2 of 2 MiB kernels of users are faster without that. */
 bool mx_tiled_asks_ahead(const struct mx_engine_options *o) {
     return o->problem->system == NULL || !has_large_l2(o);
 }
@@ -175,11 +173,11 @@ static double row_bytes(const struct mx_engine_options *o) {
     return state_row_bytes(o) + fixed_row_bytes(o) / 2;
 }
 
-/* Of h >= 4 as many rows as let L2 hold the planes that a pass reads and writes. */
+/* Beside a large L2, high tiles have as many rows as let L2 hold the planes that a pass reads and writes. */
 static int64_t high_rows(const struct mx_engine_options *o) {
     const int64_t h = o->problem->h, pass = HIGH_PASS_PLANES;
     const int64_t most = h * (has_larger_high_tiles(o) ? HIGH_LARGE_TILE_ROWS : HIGH_TILE_ROWS);
-    if (h < LEAST_HIGH_LARGE) return most;
+    if (!has_large_l2(o)) return most;
     const double row = (double)(2 * h + 2 * pass) * state_row_bytes(o) + (double)pass * fixed_row_bytes(o);
     const int64_t rows = (int64_t)(HIGH_ROWS_SHARE * (double)l2_bytes(o) / row);
     return mx_max(HIGH_LEAST_ROWS, mx_min(rows / HIGH_ROWS_STEP * HIGH_ROWS_STEP, most));

@@ -272,12 +272,13 @@ static double mean_time(double in_l2, double beyond, double share) {
     return pow(in_l2, share) * pow(beyond, 1 - share);
 }
 
-/* The share of L2 in the mean that is the time of a cell. Plans rest on it (tune/rates.c). */
+/* The share of L2 in the time of a cell, on which plans rest. The factors of tune/rates.c were fitted to
+ * times with this share. */
 static double share_of_time(int32_t h) { return 2.0 / (2 + h * h); }
 
-/* The share of L2 in the mean that decides. The shares give the order of the forms in tiled runs. Blocks of h
- * >= 4 ask for the rows of the next pass (cell.h). Of these, the time in L2 has the order of runs with rows
- * of 254 cells, and the time beyond L2 that of 510 (docs/notes/kernels.md, "Wide stencils"). */
+/* The share of L2 in the mean that decides. It gives the order of the forms in tiled runs. Blocks of h >= 4
+ * prefetch (cell.h). Their time in L2 orders the forms as runs with rows of 254 cells do, and their time
+ * beyond L2 as runs with rows of 510 do (docs/notes/kernels.md, "Wide stencils"). */
 static double share_of_choice(int32_t h) { return h < 4 ? share_of_time(h) : 8.0 / (h * h); }
 
 static int measure(void *context, struct mx_isolated *report) {

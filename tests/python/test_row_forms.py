@@ -103,13 +103,18 @@ class Noted(Rows):
         return self.made[-1]
 
     def asked_for(self):
-        n, found = ctypes.c_long.in_dll(self.library, "n_asked").value, set()
-        for at in (ctypes.c_uint64 * n).in_dll(self.library, "asked"):
-            for kind, (blocks, pitch) in zip(("read", "fixed", "written"), self.made):
-                planes = len(blocks) // (1 if kind == "fixed" else 2)
-                found |= {(kind, i // planes, i % planes, (at - block.ctypes.data) // pitch)
-                          for i, block in enumerate(blocks) if 0 <= at - block.ctypes.data < block.nbytes}
-        return n, found
+        """{(of what, field, plane, row): the bytes in the row at which lines are asked for}."""
+        n, found = ctypes.c_long.in_dll(self.library, "n_asked").value, {}
+        asked = (ctypes.c_uint64 * 16384).in_dll(self.library, "asked")
+        assert n <= len(asked)
+        for at in asked[:n]:
+            hits = [((kind, i // planes, i % planes, (at - b.ctypes.data) // pitch), (at - b.ctypes.data) % pitch)
+                    for kind, (blocks, pitch) in zip(("read", "fixed", "written"), self.made)
+                    for planes in [len(blocks) // (1 if kind == "fixed" else 2)]
+                    for i, b in enumerate(blocks) if 0 <= at - b.ctypes.data < b.nbytes]
+            assert len(hits) == 1, "a line beside the memory of the call"
+            found.setdefault(hits[0][0], []).append(hits[0][1])
+        return found
 
 
 @pytest.mark.parametrize("radius", [3, 4])
@@ -120,19 +125,20 @@ def test_blocks_of_wide_stencils_ask_for_the_rows_of_the_next_pass(compiled, tmp
     text = GOOD.replace("MX_RADIUS 1", f"MX_RADIUS {radius}").replace("F(u, double)", "F(u, double) F(w, double)")
     noting = """#define MX_FIXED(F) F(k, double)
 #define MX_FIXED_RADIUS 1
-__attribute__((visibility("default"))) const void *asked[4096];
+__attribute__((visibility("default"))) const void *asked[16384];
 __attribute__((visibility("default"))) long n_asked;
-#define __builtin_prefetch(at, ...) (asked[n_asked++ & 4095] = (at))
+#define __builtin_prefetch(at, ...) (asked[n_asked++ & 16383] = (at))
 #include"""
     path.write_text(text.replace("#include", noting) % f"SET(u, AT(k, 0, 1, 0) * AT(u, 0, 0, {radius}) + AT(w, 1, 0, 0)); SET(w, AT(u, 0, -1, 0));")
     noted = Noted(object_of(compiled(path, form)))
     noted.call(0, 1, 4, 0, Rows.CELLS)
-    n, found = noted.asked_for()
-    all_planes = range(Rows.PLANES)
+    found = noted.asked_for()
     want = {(kind, field, first + plane, radius + row + 1) for kind, fields, first in (("read", 2, 2 * radius), ("fixed", 1, 2), ("written", 2, 0))
-            for field in range(fields) for plane in all_planes for row in range(4)}
-    assert found == (want if radius >= 4 else set())
-    assert n % max(len(found), 1) == 0 and (n > 4 * len(want)) == (radius >= 4)  # each row in blocks
+            for field in range(fields) for plane in range(Rows.PLANES) for row in range(4)}
+    assert set(found) == (want if radius >= 4 else set())
+    for at in found.values():  # once in each block of a row
+        steps = {b - a for a, b in zip(at, at[1:])}
+        assert at == next(iter(found.values())) and len(at) > 4 and len(steps) == 1 and steps <= {16, 32, 64}
 
 
 def test_blocks_are_refused_where_cells_have_different_sizes(compiled, tmp_path):

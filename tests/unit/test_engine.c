@@ -293,8 +293,8 @@ Test(engine, thin_slabs_and_few_levels_cost_a_share_of_the_bytes) {
 static void no_row(const struct mx_row *r) { (void)r; }
 
 /* Of 254 cells a row, in two arrays. h 0: the built-in star13. An L2 of 2 MiB has larger tiles, unless rows
- * are so long that few planes fit; of h >= 4 only for few threads, and where L3 has room for their tiles. Of
- * h >= 4 they have as many rows as let L2 hold the planes that are read together, but 8 at least. */
+ * are so long that few planes fit; of h >= 4 only for few threads, and where L3 has room for their tiles.
+ * There they have as many rows as let L2 hold what a pass reads and writes, but 8 at least. */
 Test(engine, sizes_in_two_arrays_suit_the_caches) {
     static const struct {
         int64_t l2, l3, threads, h, fields, pitch, expected_tile, expected_slab, expected_ct;
@@ -317,8 +317,9 @@ Test(engine, sizes_in_two_arrays_suit_the_caches) {
         {2 << 20, 480 << 20, 2, 8, 1, 2048, 28, 64, 8, false},
         {2 << 20, 480 << 20, 2, 8, 3, 6144, 8, 64, 8, false},
         {2 << 20, 480 << 20, 2, 4, 1, 4096, 24, 64, 8, false},
-        {1 << 20, 480 << 20, 2, 8, 1, 2048, 12, 24, 8, true},
-        {1 << 20, 480 << 20, 2, 8, 3, 6144, 8, 24, 8, true}, /* half of them would fit */
+        {2 << 20, 480 << 20, 2, 8, 16, 32768, 8, 64, 8, false}, /* L2 would hold 7 */
+        {2 << 20, 480 << 20, 2, 8, 1, 8192, 12, 64, 8, false}, /* columns */
+        {1 << 20, 480 << 20, 2, 8, 1, 2048, 32, 24, 8, true},
         {1 << 20, 480 << 20, 2, 3, 9, 6144, 12, 22, 8, true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
