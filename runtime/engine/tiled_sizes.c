@@ -28,9 +28,9 @@
  * that are read together: tiles lie in L3, and of 16 levels the tiles of two threads would fill it. An L2 of
  * 2 MiB has room for the tiles of h = 2 and 3. Those of h >= 4 lie in L3, and are larger than beside a
  * smaller L2, so that they read less beside themselves. They are not larger where L3 has no room for those of
- * all threads, nor for many threads, for which a line would have too few of them. Beside an L2
- * of 2 MiB they have fewer rows if a pass would otherwise take more than 0.6 of L2: with h = 8 and rows of
- * 510 cells they are 1.2 to 1.8 times as fast so (docs/notes/kernels.md, "Wide stencils").
+ * all threads, nor for many threads, for which a line would have too few of them. Beside an L2 of 2
+ * MiB they have fewer rows if a pass would otherwise take more than 0.6 of L2. With h = 8 and rows of 510
+ * cells they are 1.2 to 1.8 times as fast so (docs/notes/kernels.md, "Wide stencils").
  *
  * Grids of two dimensions have tiles of one row, and planes instead of rows: what a tile reads beside itself
  * are planes alone, so that more of them are better; and a call of the kernel, which is of one row, should

@@ -307,7 +307,7 @@ static int measure(void *context, struct mx_isolated *report) {
         take_times(c, &far, index, left, beyond);
     for (int32_t i = 0; i < left; i++) {
         in_l2[i] /= cells_of(&near), beyond[i] /= cells_of(second);
-        time[i] = mean_time(in_l2[i], beyond[i], share_of_choice((int32_t)far.h)),
+        time[i] = mean_time(in_l2[i], beyond[i], share_of_choice((int32_t)far.h));
         number[i] = c->number[index[i]];
     }
     const struct mx_system *s = &c->system[0];

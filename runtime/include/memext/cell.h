@@ -110,9 +110,9 @@
 enum { MX_JACOBI, MX_LEAPFROG, MX_STAGGERED };
 
 /* What one call computes: some adjoining rows of one plane, at one level. (Functions for several planes:
- * struct mx_deep_kernel.) Pointers point to cell 0 (frame
- * included) of the first of these rows. Pitches are the bytes from row to row. A kernel for two dimensions
- * gets its grid as planes of one row: y here is 0, and the cell's Y and NY are z and nz here. */
+ * struct mx_deep_kernel.) Pointers point to cell 0 (frame included) of the first of these rows. Pitches are
+ * the bytes from row to row. A kernel for two dimensions gets its grid as planes of one row: y here is 0, and
+ * the cell's Y and NY are z and nz here. */
 struct mx_row {
     void *const *out; /* [fields of the array written]: contains the old values before the call */
     const void *const
@@ -915,9 +915,9 @@ _Static_assert(mx_lanes == 8 || mx_lanes == 16, "no blocks for cells of this siz
         MX_OF_ROWS_##n##_(WRITES, MX_STORE)                                                                  \
     }
 /* Tiles of wide stencils lie in L3 (engine/tiled_sizes.c). From there a row comes late, since hardware
- * prefetchers begin anew with each row. So each block prefetches into
- * L2 what the first row of the next pass needs at the same x: the last planes of the fields that are read,
- * those of MX_FIXED, and the planes that are written. */
+ * prefetchers begin anew with each row. So each block prefetches into L2 what the first row of the next pass
+ * needs at the same x: the last planes of the fields that are read, those of MX_FIXED, and the planes that
+ * are written. */
 #define MX_ASKS_ (MX_RADIUS >= 4 && !MX_FLAT_)
 #define MX_ASK_(name, type, planes, pitch)                                                                   \
     _Pragma("GCC unroll 4") for (int mx_i = 0; mx_i < mx_planes; mx_i++)                                     \
